@@ -1,0 +1,45 @@
+# Two commands matter: `make demo` and `make test`. Both set up .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+
+.PHONY: setup demo test slow bench lint clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    set up .venv and release something real"
+	@echo "make test    set up .venv, lint, type-check and run all tests (what CI runs)"
+	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds"
+	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
+	@echo "make lint    ruff and mypy only"
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sordino needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(STAMP)
+
+demo: setup
+	@$(BIN)/python examples/demo.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+slow: setup
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow --durations=10
+
+bench: setup
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) benchmarks/.venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

@@ -1,0 +1,34 @@
+"""Every exception that Sordino raises on purpose.
+
+SordinoError
+└── InvalidInput (also a ValueError)   a value breaks a rule; says value, rule and hint
+    ├── OffLattice                     a number does not lie on the mechanism's lattice
+    └── TooLarge                       an enumeration would not finish; says how large it is
+"""
+
+from __future__ import annotations
+
+__all__ = ["InvalidInput", "OffLattice", "SordinoError", "TooLarge"]
+
+
+class SordinoError(Exception):
+    """The root of all errors that Sordino raises."""
+
+
+class InvalidInput(SordinoError, ValueError):
+    """A value that breaks a rule: the message says which value, which rule, and what to do instead."""
+
+    def __init__(self, value: str, rule: str, hint: str) -> None:
+        self.value, self.rule, self.hint = value, rule, hint
+        super().__init__(f"got {value}: {rule}. {hint}")
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str]]:
+        return type(self), (self.value, self.rule, self.hint)
+
+
+class OffLattice(InvalidInput):
+    """A number that is not a whole multiple of the mechanism's step."""
+
+
+class TooLarge(InvalidInput):
+    """An exhaustive computation that would take too long; nothing was computed."""
