@@ -32,8 +32,8 @@ class Bounds:
 
 
 def show(value: object) -> str:
-    """A short text of any value for an error message."""
-    text = repr(value)
+    """A short text of any value for an error message; NumPy's scalars as plain numbers."""
+    text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -57,7 +57,7 @@ def exact_binary(value: Any) -> Fraction:
         return Fraction(int(value))
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    return Fraction(value) if isinstance(value, Decimal) else Fraction(float(value))
+    return Fraction(*value.as_integer_ratio())
 
 
 def _typed_decimal(value: Any) -> Fraction:

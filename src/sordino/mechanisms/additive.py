@@ -1,0 +1,129 @@
+"""Noise added on a lattice: released = step * (value/step + round(Z/step)).
+
+Rounding Z and moving it by an exact lattice point is the same as rounding value + Z, which is post-processing of the
+continuous mechanism; so each theorem about value + Z holds word for word for what is released.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from flint import arb
+
+from sordino.errors import InvalidInput
+from sordino.mechanisms import bits
+from sordino.mechanisms.lattice import Array, Lattice, add
+from sordino.mechanisms.rounded import RoundedNoise, Shape
+from sordino.privacy import json_form
+from sordino.privacy.ball import ball, certified, working
+from sordino.privacy.exact import Number, decimal_reading, open_unit, readable, show
+from sordino.privacy.loss import Loss
+
+__all__ = ["Additive"]
+
+Whole: TypeAlias = int | np.integer[Any]
+
+
+def _positive(name: str, value: Any) -> Fraction:
+    exact = decimal_reading(name, value)
+    if exact <= 0:
+        raise InvalidInput(f"{name}={show(value)}", f"{name} must be greater than zero", "Pass a positive number.")
+    return exact
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Additive(ABC):
+    """What Laplace and Gaussian noise have in common; `scale` and `step` are in the units of the value."""
+
+    shape: ClassVar[Shape]
+
+    scale: Fraction
+    step: Fraction
+
+    def __init__(self, scale: Number, step: Number = 1) -> None:
+        object.__setattr__(self, "scale", _positive("scale", scale))
+        object.__setattr__(self, "step", _positive("step", step))
+
+    @abstractmethod
+    def loss(self, sensitivity: Number) -> Loss:
+        """The privacy loss of one release of values that move by at most `sensitivity`."""
+
+    @cached_property
+    def _noise(self) -> RoundedNoise:
+        return RoundedNoise(self.shape, self.scale / self.step)
+
+    @cached_property
+    def _lattice(self) -> Lattice:
+        return Lattice(self.step)
+
+    def release(self, value: Any, *, round_to_lattice: bool = False) -> Any:
+        """The value or values with independent noise on each: a number, a list or an array, as it came.
+
+        Integers come back where the step is whole, floats otherwise. An array is int64, or of Python integers if a result
+        does not fit.
+
+        Privacy: exactly the guarantee of `loss(sensitivity)`, if neighbouring data move the values by at most
+        `sensitivity` on the lattice. With `round_to_lattice` it is the sensitivity of the rounded values, which can be
+        larger: see `sordino.rounded_sensitivity`.
+        """
+        steps = self._lattice.steps(value, round_to_lattice=round_to_lattice)
+        if isinstance(steps, int):
+            return self._lattice.values(steps + self._noise.draw_one(bits.source()))
+        count = len(steps) if isinstance(steps, list) else steps.size
+        return self._lattice.values(add(steps, self._noise.draw(count, bits.source())))
+
+    def interval(self, confidence: Number = 0.95) -> int | float:
+        """The half-width of the noise: |released - value| is at most this with at least that probability.
+
+        It is the smallest multiple of the step for which this is so.
+        """
+        alpha = 1 - open_unit("confidence", confidence).upper
+        size = 128
+        while True:
+            with working(size):
+                magnitude = ball(self._noise.scale) * self.shape.magnitude_ball(ball(alpha))
+                steps = (magnitude + ball(Fraction(1, 2))).floor().unique_fmpz()
+            if steps is not None:
+                half_width: int | float = self._lattice.values(int(steps))
+                return half_width
+            size *= 2
+
+    def pmf(self, k: Whole | Array | list[int], value: Whole = 0) -> Any:
+        """P[the released integer is k], in steps, when the true one is `value`; to the last bit of a float."""
+        return self._law(k, value, self._noise.pmf_ball)
+
+    def cdf(self, k: Whole | Array | list[int], value: Whole = 0) -> Any:
+        """P[the released integer is at most k], in steps, when the true one is `value`."""
+        return self._law(k, value, lambda j: self._noise.tail_ball(-j - 1))
+
+    def _law(self, k: Any, value: Whole, probability: Any) -> Any:
+        if isinstance(k, list | np.ndarray):
+            return np.array([self._law(j, value, probability) for j in np.asarray(k, object).ravel()]).reshape(np.shape(k))
+        offset = _whole("k", k) - _whole("value", value)
+        law: arb = certified(lambda: probability(offset))
+        return float(law.mid())
+
+    def to_json(self) -> str:
+        """The exact stored form."""
+        return json_form.dump(type(self).__name__.lower(), 1, {"scale": self.scale, "step": self.step})
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
+        """The mechanism of stored fields."""
+        return cls(json_form.rational(fields, "scale"), json_form.rational(fields, "step"))
+
+    def __repr__(self) -> str:
+        step = "" if self.step == 1 else f", step={readable(self.step)}"
+        return f"{type(self).__name__}(scale={readable(self.scale)}{step})"
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        hint = "Divide by the step first."
+        raise InvalidInput(f"{name}={show(value)}", f"{name} must be a whole number of steps", hint)
+    return int(value)

@@ -1,0 +1,8 @@
+"""The privacy loss of one release: one object, of which every definition of privacy is a view."""
+
+from sordino.privacy.loss.base import Loss
+from sordino.privacy.loss.finite import FiniteLoss
+from sordino.privacy.loss.gaussian import GaussianLoss, largest_mu
+from sordino.privacy.loss.laplace import LaplaceLoss
+
+__all__ = ["FiniteLoss", "GaussianLoss", "LaplaceLoss", "Loss", "largest_mu"]

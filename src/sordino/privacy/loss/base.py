@@ -1,0 +1,210 @@
+"""The privacy loss L = log dP/dQ of a mechanism's worst neighbouring pair, and its views.
+
+A loss is certain about two things: its worst pair (P, Q), proven beside each mechanism, and the direction in which each
+view is rounded. Every view is computed in ball arithmetic and returned as the float at its safe end: upwards for delta,
+epsilon, rho, mu and all divergences, downwards for the trade-off curve.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from sordino.errors import InvalidInput
+from sordino.privacy import json_form
+from sordino.privacy.ball import ball, certified, holds, lower, upper
+from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
+
+__all__ = ["Loss", "OutputPair"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OutputPair:
+    """The two output curves of the worst pair, as points to draw; `discrete` when they are probabilities, not densities."""
+
+    outcomes: tuple[float | str, ...]
+    under_p: tuple[float, ...]
+    under_q: tuple[float, ...]
+    discrete: bool
+
+
+class Loss(ABC):
+    """The privacy loss of one release, with every definition of privacy as a view."""
+
+    kinds: ClassVar[dict[tuple[str, int], Callable[[dict[str, Any]], Loss]]] = {}
+
+    @abstractmethod
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        """The hockey-stick divergence sup_E P(E) - e^epsilon Q(E), over both directions, at the working precision."""
+
+    @abstractmethod
+    def rdp_ball(self, alpha: Fraction) -> arb:
+        """The Renyi divergence of order alpha >= 1 (1: Kullback-Leibler), over both directions."""
+
+    @abstractmethod
+    def trade_off_ball(self, alpha: Fraction) -> arb:
+        """The smallest type II error of a test of P against Q with type I error alpha in (0, 1), over both directions."""
+
+    @abstractmethod
+    def cdf_ball(self, value: Fraction) -> arb:
+        """P[L <= value] for L under P."""
+
+    @abstractmethod
+    def mass_ball(self, low: Fraction, high: Fraction) -> arb:
+        """P[low < L <= high] for L under P."""
+
+    @abstractmethod
+    def maximum(self) -> float:
+        """The largest loss: pure differential privacy's epsilon, the multiplicative distance; inf if there is none."""
+
+    @abstractmethod
+    def rho(self) -> float:
+        """The smallest rho with Renyi divergence <= rho * alpha for every alpha > 1: zero-concentrated privacy."""
+
+    @abstractmethod
+    def mu(self) -> float:
+        """The smallest mu such that telling P from Q is at least as hard as telling N(0, 1) from N(mu, 1)."""
+
+    def infinite(self) -> Fraction:
+        """P[L = inf]: the probability of an outcome that gives the neighbour away, over both directions."""
+        return Fraction(0)
+
+    @abstractmethod
+    def outputs(self) -> OutputPair:
+        """The two output curves of the worst pair."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """The exact stored form."""
+
+    @staticmethod
+    def from_json(text: str) -> Loss:
+        """The loss that `to_json` stored."""
+        build, fields = json_form.load(text, Loss.kinds)
+        loss: Loss = build(fields)
+        return loss
+
+    def delta(self, epsilon: Number) -> float:
+        """The smallest delta, rounded up, such that the release is (epsilon, delta)-differentially private.
+
+        Negative epsilon is meaningful: delta(epsilon) >= 1 - e^epsilon there. Never 0 by underflow.
+        """
+        if isinstance(epsilon, float) and math.isinf(epsilon):
+            return 1.0 if epsilon < 0 else float_upper(self.infinite())
+        exact = bounds("epsilon", epsilon).lower
+        return min(1.0, upper(certified(lambda: self.delta_ball(exact))))
+
+    def epsilon(self, delta: Number) -> float:
+        """The smallest epsilon, rounded up, such that the release is (epsilon, delta)-differentially private.
+
+        It is negative where delta exceeds the total variation distance, and -inf at delta = 1.
+        """
+        exact = closed_unit("delta", delta).lower
+        if exact == 0:
+            return self.maximum()
+        if exact == 1:
+            return -math.inf
+        return math.inf if exact < self.infinite() else self._epsilon(exact)
+
+    def _epsilon(self, delta: Fraction) -> float:
+        """The smallest float that certainly satisfies 0 < delta < 1, by bisection."""
+        high = self._epsilon_guess(delta)
+        while not self.satisfies(Fraction(high), delta):
+            high *= 2
+        return smallest_float(lambda epsilon: self.satisfies(Fraction(epsilon), delta), -(2.0**20), high)
+
+    @abstractmethod
+    def _epsilon_guess(self, delta: Fraction) -> float:
+        """A positive epsilon near or above the one that satisfies delta, for the search to start from."""
+
+    def satisfies(self, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether the release is certainly (epsilon, delta)-differentially private."""
+
+        def compare() -> bool | None:
+            gap = self.delta_ball(epsilon) - ball(delta)
+            return True if gap <= 0 else False if gap > 0 else None
+
+        return holds(compare)
+
+    def total_variation(self) -> float:
+        """The total-variation stability: how much likelier any event can become, delta(0)."""
+        return self.delta(0)
+
+    def rdp(self, alpha: Number) -> float:
+        """The Renyi divergence of order alpha, rounded up; alpha = 1 is Kullback-Leibler, alpha = inf the maximum."""
+        if self.infinite() or (isinstance(alpha, float) and alpha == math.inf):
+            return self.maximum()
+        exact = bounds("alpha", alpha).upper
+        if exact < 1:
+            hint = "Pass a number from 1 to math.inf."
+            raise InvalidInput(f"alpha={show(alpha)}", "the Renyi order must be at least 1", hint)
+        return upper(certified(lambda: self.rdp_ball(exact)))
+
+    def trade_off(self, alpha: Number) -> float:
+        """The smallest type II error, rounded down, of any test with type I error alpha that tells the neighbours apart."""
+        exact = closed_unit("alpha", alpha).upper
+        if exact in (0, 1):
+            return float_lower(1 - self.infinite()) if exact == 0 else 0.0
+        return max(0.0, lower(certified(lambda: self.trade_off_ball(exact))))
+
+    def pmf(self, grid: Sequence[Number] | Floats) -> Floats:
+        """The law of the loss, rounded up to the points of an increasing grid: one more entry than the grid has points.
+
+        Entry i is P[grid[i-1] < L <= grid[i]], the first takes all below it, the last all above the grid; each is rounded
+        up, so that a delta computed from them is never too small.
+        """
+        points = [bounds("grid", x).lower for x in (grid.tolist() if isinstance(grid, np.ndarray) else grid)]
+        if not points or any(b <= a for a, b in pairwise(points)):
+            raise InvalidInput(f"grid={show(grid)}", "a grid must hold increasing numbers", "Pass np.linspace(-2, 2, 401).")
+        masses = [certified(lambda: self.cdf_ball(points[0]))]
+        masses += [certified(partial(self.mass_ball, a, b)) for a, b in pairwise(points)]
+        masses.append(certified(lambda: 1 - self.cdf_ball(points[-1])))
+        return np.array([upper(m) for m in masses])
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """An Altair chart of the two output curves, the law of the loss, delta(epsilon) and the trade-off curve.
+
+        With `path` it is also saved, as PNG, SVG, HTML or JSON by the ending. Needs the extra `plot`.
+        """
+        from sordino.privacy.loss.plot import chart
+
+        return chart(self, path)
+
+
+def smallest_float(good: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest good float in [low, high], for a property that stays once it holds and that holds at `high`."""
+    if good(low):
+        return low
+    bad, best = _rank(low), _rank(high)
+    while best - bad > 1:
+        middle = (bad + best) // 2
+        if good(_float_of_rank(middle)):
+            best = middle
+        else:
+            bad = middle
+    return _float_of_rank(best)
+
+
+def _rank(x: float) -> int:
+    """The place of a float in the order of all floats."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", x))
+    return int(bits) if bits >= 0 else -(int(bits) & (2**63 - 1))
+
+
+def _float_of_rank(rank: int) -> float:
+    (x,) = struct.unpack("<d", struct.pack("<q", abs(rank)))
+    return math.copysign(float(x), rank)

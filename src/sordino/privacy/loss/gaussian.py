@@ -1,0 +1,100 @@
+"""The loss of Normal noise whose centre moves by `shift` standard deviations: P = N(shift, 1), Q = N(0, 1).
+
+L is itself normal, N(shift^2/2, shift^2). That this pair is the worst one for vectors within L2 distance `shift`, and the
+formulas below, are proven in mechanisms/gaussian.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from sordino.privacy import json_form
+from sordino.privacy.ball import ball, normal_tail, normal_tail_inverse
+from sordino.privacy.exact import float_upper, readable
+from sordino.privacy.loss.base import Loss, OutputPair, smallest_float
+
+__all__ = ["GaussianLoss", "largest_mu"]
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianLoss(Loss):
+    """The privacy loss of one Gaussian release; `shift` is sensitivity / scale, the mu of Gaussian privacy."""
+
+    shift: Fraction
+
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        """Balle and Wang (2018), Theorem 8."""
+        middle, half = epsilon / self.shift, self.shift / 2
+        return normal_tail(ball(middle - half)) - ball(epsilon).exp() * normal_tail(ball(middle + half))
+
+    def _epsilon_guess(self, delta: Fraction) -> float:
+        mu = float_upper(self.shift)
+        log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+        return mu * mu / 2 + mu * math.sqrt(-2 * log_delta) + 2.0**-1000
+
+    def rdp_ball(self, alpha: Fraction) -> arb:
+        return ball(alpha * self.shift**2 / 2)
+
+    def trade_off_ball(self, alpha: Fraction) -> arb:
+        return normal_tail(ball(self.shift) - normal_tail_inverse(ball(alpha)))
+
+    def _standard(self, value: Fraction) -> Fraction:
+        return (value - self.shift**2 / 2) / self.shift
+
+    def cdf_ball(self, value: Fraction) -> arb:
+        return normal_tail(ball(-self._standard(value)))
+
+    def mass_ball(self, low: Fraction, high: Fraction) -> arb:
+        a, b = self._standard(low), self._standard(high)
+        if a < 0:
+            a, b = -b, -a
+        return normal_tail(ball(a)) - normal_tail(ball(b))
+
+    def maximum(self) -> float:
+        return math.inf
+
+    def rho(self) -> float:
+        return float_upper(self.shift**2 / 2)
+
+    def mu(self) -> float:
+        return float_upper(self.shift)
+
+    def outputs(self) -> OutputPair:
+        t = float(self.shift)
+        x = np.linspace(-4.0, 4.0 + t, 401)
+        curves = [np.exp(-((x - c) ** 2) / 2) / math.sqrt(2 * math.pi) for c in (t, 0.0)]
+        return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
+
+    def to_json(self) -> str:
+        return json_form.dump("gaussian", 1, {"shift": self.shift})
+
+    def __repr__(self) -> str:
+        return f"GaussianLoss(shift={readable(self.shift)})"
+
+
+def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest float mu such that every mu-Gaussian-private release is certainly (epsilon, delta)-private.
+
+    For epsilon >= 0 and 0 < delta < 1. delta grows with mu, so the search is a bisection over floats, begun at the larger
+    of two values that satisfy: the total variation is at most mu/sqrt(2 pi), and P[L > epsilon] <= delta by the tail bound
+    exp(-t^2/2) on a standard normal.
+    """
+
+    def good(mu: float) -> bool:
+        return GaussianLoss(Fraction(mu)).satisfies(epsilon, delta)
+
+    spread = math.sqrt(2 * (math.log(delta.denominator) - math.log(delta.numerator)))
+    by_tail = 2 * float(epsilon) / (math.sqrt(spread**2 + 2 * float(epsilon)) + spread)
+    low = max(by_tail, float(delta) * math.sqrt(2 * math.pi)) * (1 - 2.0**-40)
+    high = 2 * low
+    while good(high):
+        low, high = high, 2 * high
+    return Fraction(-smallest_float(lambda x: good(-x), -high, -low))
+
+
+Loss.kinds["gaussian", 1] = lambda fields: GaussianLoss(json_form.rational(fields, "shift"))
