@@ -127,7 +127,9 @@ def add(steps: Steps, noise: Array) -> Steps:
 
 def _span(values: Array) -> int:
     """The largest magnitude, as a Python integer (rounded up for floats)."""
-    return max(math.ceil(abs(values.min().item())), math.ceil(abs(values.max().item())))
+    low: int = math.ceil(abs(values.min().item()))
+    high: int = math.ceil(abs(values.max().item()))
+    return max(low, high)
 
 
 def _narrow(values: list[int]) -> Array:

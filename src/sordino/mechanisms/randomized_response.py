@@ -67,12 +67,13 @@ class RandomizedResponse:
         """The most truthful response that is epsilon-differentially private: e^epsilon/(e^epsilon + k - 1), rounded down."""
         e = positive("epsilon", epsilon).lower
         count, _ = _categories(categories)
-        tiny, large = max(0, e.denominator.bit_length() - e.numerator.bit_length()), min(4096, 2 * int(e))
-        size = 64 + 2 * count.bit_length() + tiny + large  # so that neither truth - 1/k nor 1 - truth is lost
+        # 56 bits of both truth - 1/k, which is about epsilon, and 1 - truth, which is about e^-epsilon; rounded down,
+        # and one unit more, so that the loss is below epsilon by enough for 64-bit balls to see it.
+        tiny = max(0, e.denominator.bit_length() - e.numerator.bit_length())
+        size = 56 + 2 * count.bit_length() + tiny + min(4096, math.ceil(e * Fraction(3, 2)))
         with working(2 * size):
-            numerator = arb(2) ** size / (1 + (count - 1) * ball(-e).exp())
-            floor = math.floor(exact_lower(numerator))
-        return cls(Fraction(floor, 2**size), categories)
+            numerator = exact_lower(arb(2) ** size / (1 + (count - 1) * ball(-e).exp()))
+        return cls(Fraction(math.floor(numerator) - 1, 2**size), categories)
 
     @property
     def other(self) -> Fraction:
@@ -93,8 +94,8 @@ class RandomizedResponse:
         if sensitivity != 1:
             hint = "A person who answers n times spends n of these losses."
             raise InvalidInput(f"sensitivity={show(sensitivity)}", "a loss is that of one answer", hint)
-        rest = 1 - self.truth - self.other
-        return FiniteLoss((self.truth, self.other, rest), (self.other, self.truth, rest))
+        rest = (1 - self.truth - self.other,) if self.categories > 2 else ()
+        return FiniteLoss((self.truth, self.other, *rest), (self.other, self.truth, *rest))
 
     def release(self, value: Any) -> Any:
         """The randomized answer for a true answer, or for a list or array of them, one person each."""

@@ -175,11 +175,11 @@ def _read(name: str, given: Any) -> dict[Any, Fraction]:
         if not 0 <= value <= 1:
             place = f"{name}[{show(outcome)}]={show(named[outcome])}"
             raise InvalidInput(place, "a probability must lie between 0 and 1", "Divide counts by their sum first.")
-    total = sum(read.values())
-    if total != 1:
-        rule = f"probabilities must sum to exactly 1, these miss it by {float(total - 1):.3g}"
+    miss = sum(read.values()) - 1
+    if miss:
+        total = f"1 {'+' if miss > 0 else '-'} {float(abs(miss)):.3g}"
         hint = "Use Fractions, such as Fraction(1, 3), where decimals cannot be exact."
-        raise InvalidInput(f"{name} with sum {readable(Fraction(total))}", rule, hint)
+        raise InvalidInput(f"{name} with sum {total}", "probabilities must sum to exactly 1", hint)
     return read
 
 
