@@ -11,22 +11,21 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral, Rational, Real
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput, OffLattice
-from sordino.privacy.exact import exact_binary, readable, show
+from sordino.mechanisms.integers import INT64, narrow, span
+from sordino.privacy.exact import exact_binary, is_finite, readable, show
 
 __all__ = ["Lattice", "Steps", "add"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Steps: TypeAlias = int | list[int] | Array
 """Integers in the caller's own form: one, a list, or an array of int64 (of Python integers where one does not fit)."""
-
-_INT64 = 2**63
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Lattice:
         if self.step == 1:
             return steps
         n, d = self.step.numerator, self.step.denominator
-        small = steps.dtype != object and max(_span(steps), 1) * n < (_INT64 if d == 1 else 2**53) and d < 2**53
+        small = steps.dtype != object and max(span(steps), 1) * n < (INT64 if d == 1 else 2**53) and d < 2**53
         if small:  # exact products, and one correctly rounded division
             return steps * n if d == 1 else (steps * n) / d
         return np.array([self._value(k) for k in steps.ravel().tolist()], object if d == 1 else float).reshape(steps.shape)
@@ -70,7 +69,7 @@ class Lattice:
         try:
             return float(k * self.step)
         except OverflowError:
-            return math.copysign(math.inf, k)
+            return math.inf if k > 0 else -math.inf
 
     def _one(self, value: Any, rounding: bool, where: str) -> int:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
@@ -78,7 +77,7 @@ class Lattice:
             raise InvalidInput(show(value), f"{where} must be a number, not {type(value).__name__}", hint)
         if isinstance(value, Integral) and self.step == 1:
             return int(value)
-        if not (isinstance(value, Rational) or math.isfinite(value)):
+        if not is_finite(value):
             hint = "Replace missing and infinite values by public bounds before releasing."
             raise InvalidInput(show(value), f"{where} must be finite", hint)
         exact = exact_binary(value) / self.step
@@ -98,8 +97,8 @@ class Lattice:
         _refuse_empty(value.size)
         kind = value.dtype.kind
         if kind in "iu" and self.step == 1:
-            return value.astype(object) if kind == "u" and _span(value) >= _INT64 else value.astype(np.int64, copy=False)
-        if kind == "f" and value.itemsize <= 8 and self.step == 1 and np.isfinite(value).all() and _span(value) < 2**52:
+            return value.astype(object) if kind == "u" and span(value) >= INT64 else value.astype(np.int64, copy=False)
+        if kind == "f" and value.itemsize <= 8 and self.step == 1 and np.isfinite(value).all() and span(value) < 2**52:
             below = np.floor(value.astype(np.float64))
             if rounding:  # x - floor(x) is exact, or so close to 1 that it stays above 1/2
                 below += value - below >= 0.5
@@ -109,7 +108,7 @@ class Lattice:
             rule = f"an array of dtype {value.dtype} does not hold numbers to release"
             raise InvalidInput(show(value), rule, "Convert it to integers or floats.")
         flat = [self._one(x, rounding, f"element {i}") for i, x in enumerate(value.ravel().tolist())]
-        return _narrow(flat).reshape(value.shape)
+        return narrow(flat).reshape(value.shape)
 
 
 def add(steps: Steps, noise: Array) -> Steps:
@@ -119,22 +118,10 @@ def add(steps: Steps, noise: Array) -> Steps:
     if isinstance(steps, list):
         return [k + z for k, z in zip(steps, noise.tolist(), strict=True)]
     noise = noise.reshape(steps.shape)
-    if steps.dtype != object and noise.dtype != object and _span(steps) + _span(noise) < _INT64:
+    if steps.dtype != object and noise.dtype != object and span(steps) + span(noise) < INT64:
         noise += steps
         return noise
-    return _narrow((steps.astype(object) + noise.astype(object)).ravel().tolist()).reshape(steps.shape)
-
-
-def _span(values: Array) -> int:
-    """The largest magnitude, as a Python integer (rounded up for floats)."""
-    low: int = math.ceil(abs(values.min().item()))
-    high: int = math.ceil(abs(values.max().item()))
-    return max(low, high)
-
-
-def _narrow(values: list[int]) -> Array:
-    fits = -_INT64 <= min(values) and max(values) < _INT64
-    return np.array(values, np.int64 if fits else object)
+    return narrow((steps.astype(object) + noise.astype(object)).ravel().tolist()).reshape(steps.shape)
 
 
 def _refuse_empty(size: int) -> None:

@@ -46,11 +46,23 @@ def estimate(counts: Sequence[int], slope: Fraction, offset: Fraction, confidenc
 
 
 def half_width(answers: int, slope: Fraction, confidence: Number) -> float:
-    """The largest distance between an estimate and an end of its interval, before clipping: that of an even split."""
+    """The largest distance between an estimate and an end of its interval, before clipping, over all possible counts.
+
+    The distance to the upper end first grows with the count and then falls; that to the lower end mirrors it.
+    """
     level = float_upper(open_unit("confidence", confidence).upper)
-    middle = answers // 2
-    low, high = _clopper_pearson(middle, answers, level)
-    return float(slope) * max(high - middle / answers, middle / answers - low)
+
+    def distance(count: int) -> float:
+        return _clopper_pearson(count, answers, level)[1] - count / answers
+
+    low, high = 0, answers
+    while high - low > 2:
+        a, b = low + (high - low) // 3, high - (high - low) // 3
+        if distance(a) < distance(b):
+            low = a
+        else:
+            high = b
+    return float(slope) * max(distance(c) for c in range(low, high + 1))
 
 
 def _clopper_pearson(count: int, of: int, confidence: float) -> tuple[float, float]:

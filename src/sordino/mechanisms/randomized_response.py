@@ -68,9 +68,9 @@ class RandomizedResponse:
         e = positive("epsilon", epsilon).lower
         count, _ = _categories(categories)
         # 56 bits of both truth - 1/k, which is about epsilon, and 1 - truth, which is about e^-epsilon; rounded down,
-        # and one unit more, so that the loss is below epsilon by enough for 64-bit balls to see it.
+        # and one unit more, so that the loss is below epsilon by enough for balls of 96 bits to see it.
         tiny = max(0, e.denominator.bit_length() - e.numerator.bit_length())
-        size = 56 + 2 * count.bit_length() + tiny + min(4096, math.ceil(e * Fraction(3, 2)))
+        size = 56 + max(tiny + 2 * count.bit_length(), min(8192, math.ceil(e * Fraction(1443, 1000))))
         with working(2 * size):
             numerator = exact_lower(arb(2) ** size / (1 + (count - 1) * ball(-e).exp()))
         return cls(Fraction(math.floor(numerator) - 1, 2**size), categories)
@@ -114,7 +114,12 @@ class RandomizedResponse:
 
     def _indices(self, value: Any) -> Indices:
         """The places of the answers among the categories, flat."""
-        array = np.array(value, dtype=object).ravel() if isinstance(value, list | tuple) else np.asarray(value).ravel()
+        if isinstance(value, list | tuple):
+            array = np.empty(len(value), object)
+            for i, answer in enumerate(value):
+                array[i] = answer
+        else:
+            array = np.asarray(value).ravel()
         if array.size == 0:
             raise InvalidInput("no values", "there must be something to release", "Pass at least one answer.")
         if self.names is not None:

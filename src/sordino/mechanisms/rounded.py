@@ -17,6 +17,7 @@ import numpy.typing as npt
 from flint import arb
 
 from sordino.mechanisms.bits import CHUNK, Bits
+from sordino.mechanisms.integers import fits_int64, narrow
 from sordino.mechanisms.inverse_normal import half_normal, half_normal_one
 from sordino.privacy.ball import ball, normal_tail, normal_tail_inverse, working
 
@@ -85,21 +86,25 @@ class RoundedNoise:
 
         `always_refine` sends every element through the arbitrary-precision path.
         """
+        if count <= _FEW and not always_refine:
+            return narrow([self.draw_one(bits) for _ in range(count)])
         fast = self._fast and not always_refine
         out = np.empty(count, np.int64 if fast else object)
-        if fast and count <= _FEW:
-            return _narrow([self.draw_one(bits) for _ in range(count)])
         room = np.empty((3, min(CHUNK, count)) if fast else (3, 0))
+        large: dict[int, int] = {}
         for start in range(0, count, CHUNK):
             words = bits.words(min(CHUNK, count - start))
             block = out[start : start + len(words)]
             doubtful = self._decide(words, block, room[:, : len(words)]) if fast else np.arange(len(words))
-            for i in doubtful:
+            for i in doubtful.tolist():
                 value = self._refine(int(words[i]), bits)
-                if out.dtype != object and not -(2**63) <= value < 2**63:
-                    out = out.astype(object)
-                    block = out[start : start + len(words)]
-                block[i] = value
+                if fast and not fits_int64(value):
+                    large[start + i] = value
+                else:
+                    block[i] = value
+        if large:
+            out = out.astype(object)
+            out[list(large)] = list(large.values())
         return out
 
     def _decide(self, words: Words, out: Words, room: Floats) -> npt.NDArray[np.intp]:
@@ -166,9 +171,3 @@ class RoundedNoise:
         """P[draw > k] at the working precision."""
         edge = ball(Fraction(2 * k + 1, 2) / self.scale)
         return self.shape.tail(edge) if k >= 0 else 1 - self.shape.tail(-edge)
-
-
-def _narrow(values: list[int]) -> npt.NDArray[Any]:
-    """The integers as int64 if all of them fit."""
-    fits = all(-(2**63) <= v < 2**63 for v in values)
-    return np.array(values, np.int64 if fits else object)

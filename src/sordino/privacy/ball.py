@@ -40,7 +40,7 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-def certified(compute: Callable[[], arb], accuracy: int = 64) -> arb:
+def certified(compute: Callable[[], arb], accuracy: int = 96) -> arb:
     """The value of `compute`, redone with more precision until it is known to `accuracy` bits.
 
     A value that never gets there (it would have to be zero without being exactly zero) is returned with the ball it has,
@@ -58,8 +58,7 @@ def certified(compute: Callable[[], arb], accuracy: int = 64) -> arb:
 def holds(compare: Callable[[], bool | None]) -> bool:
     """The answer of a comparison that may say None (undecided) until the precision is high enough.
 
-    For comparisons that cannot be equal, or whose equality `compare` detects itself; an undecidable one counts as False,
-    the safe answer to "does the guarantee hold?".
+    For questions to which False is the safe answer: "does the guarantee hold?". One that stays undecided is False.
     """
     bits = 128
     while bits <= _MOST_BITS:

@@ -8,12 +8,10 @@ so enough precision tells a from e^epsilon b. Floats leave rounded up, far enoug
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
-
-from flint import arb
 
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, upper, working
@@ -193,12 +191,12 @@ def _masses(table: _Table, event: frozenset[Any]) -> tuple[Fraction, Fraction]:
 
 
 def _steepest(table: _Table) -> tuple[Fraction, Fraction]:
-    """The two probabilities of an outcome with the largest ratio; (1, 0) where it is infinite."""
+    """The two probabilities of an outcome with the largest ratio; the second is 0 where it is infinite."""
     a, b = Fraction(0), Fraction(1)
     for x, y in table.values():
         if x * b > a * y:
             a, b = x, y
-    return (a, b) if b else (Fraction(1), Fraction(0))
+    return a, b
 
 
 def _excess(table: _Table, epsilon: Fraction) -> tuple[frozenset[Any], Fraction, Fraction]:
@@ -221,24 +219,12 @@ def _sign(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
 
 
 def _log_upper(a: Fraction, b: Fraction) -> float:
-    return _float_above(certified(lambda: ball(a / b).log())) if b else math.inf
+    return upper(certified(lambda: ball(a / b).log())) if b else math.inf
 
 
 def _gap_upper(a: Fraction, b: Fraction, epsilon: Fraction) -> float:
     most = a - b if epsilon >= 0 else a
-    simple = _promise(float_upper(most), lambda reading: reading >= most)
+    simple = float_upper(most)
     if epsilon == 0 or b == 0:
         return simple
-    return min(simple, _float_above(certified(lambda: ball(a) - ball(epsilon).exp() * ball(b))))
-
-
-def _float_above(value: arb) -> float:
-    with working(256):
-        return _promise(upper(value), lambda reading: bool(ball(reading) >= value))
-
-
-def _promise(value: float, enough: Callable[[Fraction], bool]) -> float:
-    """`value`, or the next float if the decimal that it prints as would promise too much."""
-    if math.isinf(value) or enough(bounds("value", value).lower):
-        return value
-    return math.nextafter(value, math.inf)
+    return min(simple, upper(certified(lambda: ball(a) - ball(epsilon).exp() * ball(b))))

@@ -20,6 +20,7 @@ from sordino.errors import InvalidInput
 Number: TypeAlias = int | float | Fraction | Decimal
 
 __all__ = ["Bounds", "Number", "bounds", "closed_unit", "decimal_reading", "exact_binary", "float_lower", "float_upper",
+           "is_finite", "least_reading",
            "open_unit", "positive", "show"]  # fmt: skip
 
 
@@ -33,6 +34,8 @@ class Bounds:
 
 def show(value: object) -> str:
     """A short text of any value for an error message; NumPy's scalars as plain numbers."""
+    if isinstance(value, int) and abs(value) >= 10**80:
+        return f"an integer of {value.bit_length()} bits"
     text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -46,9 +49,16 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         hint = "Pass an int, float, Fraction or Decimal."
         raise _refuse(name, value, f"{name} must be a number, not {type(value).__name__}", hint)
-    if not (isinstance(value, Rational) or math.isfinite(value)):
+    if not is_finite(value):
         raise _refuse(name, value, f"{name} must be finite", "Pass an ordinary finite number.")
     return value
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a real number is neither infinite nor missing."""
+    if isinstance(value, Rational):
+        return True
+    return value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
 
 
 def exact_binary(value: Any) -> Fraction:
@@ -111,26 +121,36 @@ def closed_unit(name: str, value: Any, hint: str = "Pass a probability.") -> Bou
     return _require(name, value, lambda x: 0 <= x <= 1, bounds(name, value), "between 0 and 1", hint)
 
 
+def least_reading(value: float) -> Fraction:
+    """The smaller of a finite float's two readings."""
+    return min(Fraction(value), Fraction(repr(value)))
+
+
 def float_upper(value: Fraction) -> float:
-    """The smallest float that is not below `value` (inf where floats end)."""
+    """The smallest float that is not below `value` under either of its readings (inf where floats end)."""
     try:
-        nearest = float(value)
+        candidate = math.nextafter(float(value), -math.inf)
     except OverflowError:
         return math.inf if value > 0 else -math.nextafter(math.inf, 0.0)
-    return nearest if nearest == math.inf or Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    while candidate < math.inf and least_reading(candidate) < value:
+        candidate = math.nextafter(candidate, math.inf)
+    return candidate + 0.0  # never -0.0
 
 
 def float_lower(value: Fraction) -> float:
-    """The largest float that is not above `value`."""
+    """The largest float that is not above `value` under either of its readings."""
     return -float_upper(-value)
 
 
 def readable(value: Fraction) -> str:
-    """A rational as people write it: 3, 0.01, 10/3; a long one as the nearest float."""
+    """A rational as people write it: 3, 0.01, 10/3; a long one as the nearest float, for the eye only."""
     if value.denominator == 1:
-        return str(value.numerator)
-    nearest = repr(float_upper(value)) if abs(value) < 10**300 else str(value)
-    if len(nearest) < 20 and Fraction(nearest) == value:
-        return nearest
-    plain = str(value)
-    return plain if len(plain) <= 12 else nearest
+        return show(value.numerator)
+    if value.numerator.bit_length() + value.denominator.bit_length() <= 40:
+        plain = str(value)
+        nearest = repr(float(value))
+        return nearest if Fraction(nearest) == value else plain
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return f"about 2^{value.numerator.bit_length() - value.denominator.bit_length()}"

@@ -17,7 +17,7 @@ from operator import sub
 from typing import Any
 
 from sordino.errors import InvalidInput, TooLarge
-from sordino.privacy.exact import Number, bounds, decimal_reading, exact_binary, float_upper, show
+from sordino.privacy.exact import Number, decimal_reading, exact_binary, float_upper, show
 from sordino.privacy.neighbors import Neighbors, finite_universe
 
 __all__ = ["SensitivityWitness", "global_sensitivity", "rounded_sensitivity"]
@@ -107,7 +107,7 @@ def rounded_sensitivity(sensitivity: Number, *, step: Number, dimension: int, no
     whole number below D^2, and sum(c^2) <= sum((m + 1)^2) = M + 2 sum(m) + d with sum(m) <= min(M, sqrt(d M)); also
     sum(c^2) <= d ceil(D)^2.
 
-    The sensitivity counts at its larger reading: a float 0.1 is a hair more than a step of 0.1, Decimal("0.1") is not.
+    Both numbers are read as they are typed: a sensitivity of 0.1 is one step of 0.1.
 
     Example:
         >>> rounded_sensitivity(1, step=1, dimension=3, norm=1)
@@ -115,7 +115,7 @@ def rounded_sensitivity(sensitivity: Number, *, step: Number, dimension: int, no
         >>> rounded_sensitivity(Fraction(5, 2), step=Fraction(1, 2), dimension=1, norm=2)
         Fraction(5, 2)
     """
-    most = bounds("sensitivity", sensitivity).upper
+    most = decimal_reading("sensitivity", sensitivity)
     if most < 0:
         rule = "a sensitivity must not be negative"
         raise InvalidInput(f"sensitivity={show(sensitivity)}", rule, "Pass the largest distance, as a positive number.")

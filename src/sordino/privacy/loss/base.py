@@ -25,7 +25,7 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, holds, lower, upper
-from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
+from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, least_reading, show
 
 __all__ = ["Loss", "OutputPair"]
 
@@ -123,9 +123,9 @@ class Loss(ABC):
     def _epsilon(self, delta: Fraction) -> float:
         """The smallest float that certainly satisfies 0 < delta < 1, by bisection."""
         high = self._epsilon_guess(delta)
-        while not self.satisfies(Fraction(high), delta):
+        while not self.satisfies(least_reading(high), delta):
             high *= 2
-        return smallest_float(lambda epsilon: self.satisfies(Fraction(epsilon), delta), -(2.0**20), high)
+        return smallest_float(lambda epsilon: self.satisfies(least_reading(epsilon), delta), -(2.0**20), high)
 
     @abstractmethod
     def _epsilon_guess(self, delta: Fraction) -> float:
