@@ -46,5 +46,5 @@ class Script:
 @contextmanager
 def replay(source: bits.Bits) -> Iterator[None]:
     """Let every mechanism draw from `source` inside the block."""
-    with mock.patch.object(bits, "source", lambda: source):
+    with mock.patch.object(bits, "source", return_value=source):
         yield

@@ -15,7 +15,7 @@ import pytest
 import sordino as so
 from sordino.errors import InvalidInput
 from sordino.mechanisms.additive import Additive
-from tape import Tape, replay
+from tape import Script, Tape, replay
 
 KINDS: tuple[type[Additive], ...] = (so.Laplace, so.Gaussian)
 
@@ -116,7 +116,7 @@ def test_pmf_and_cdf_are_the_closed_forms() -> None:
         assert x.cdf(-70) > 0  # tails without underflow or cancellation
         assert x.pmf(np.array([[0, 1], [2, 3]])).shape == (2, 2)
         with pytest.raises(InvalidInput, match="whole number of steps"):
-            x.pmf(0.5)
+            x.pmf(0.5)  # type: ignore[arg-type]
 
 
 def random_parameters(n: int) -> list[tuple[float, float]]:
@@ -190,16 +190,12 @@ def test_bad_confidence_is_refused(bad: Any) -> None:
 
 
 def test_nothing_is_drawn_when_a_value_is_refused() -> None:
-    class Untouchable(Tape):
-        def word(self) -> int:
-            raise AssertionError("noise was drawn")
-
-        words = word  # type: ignore[assignment]
-
-    with replay(Untouchable(0)):
+    script = Script([])
+    with replay(script):
         for bad in (math.nan, 0.5, [1, math.inf], np.array([]), "x"):
             with pytest.raises(InvalidInput):
                 so.Laplace(scale=1).release(bad)
+    assert script.asked == 0
 
 
 def test_memory_stays_within_six_output_arrays() -> None:
@@ -218,7 +214,7 @@ def test_repr_equality_and_hash() -> None:
     assert repr(so.Laplace(scale=2)) == "Laplace(scale=2)"
     assert repr(so.Laplace(scale=Fraction(10, 3), step=0.01)) == "Laplace(scale=10/3, step=0.01)"
     assert repr(so.Gaussian.calibrated(sensitivity=1, epsilon=1, delta=1e-6)).startswith("Gaussian(scale=4.22467888")
-    assert so.Laplace(2) == so.Laplace(2.0) != so.Gaussian(2)
+    assert so.Laplace(2) == so.Laplace(2.0)
     assert len({so.Laplace(2), so.Laplace(2), so.Gaussian(2)}) == 2
     with pytest.raises(AttributeError):
         so.Laplace(2).scale = 3  # type: ignore[misc, assignment]

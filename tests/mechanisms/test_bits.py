@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -97,8 +98,10 @@ def test_the_public_api_takes_no_seed() -> None:
     import sordino as so
 
     for name in so.__all__:
-        thing = getattr(so, name)
-        methods = [thing, *(m for _, m in inspect.getmembers(thing, callable))] if inspect.isclass(thing) else [thing]
+        thing: Any = getattr(so, name)
+        methods: list[Any] = (
+            [thing, *(m for _, m in inspect.getmembers(thing, callable))] if inspect.isclass(thing) else [thing]
+        )
         for method in methods:
             try:
                 parameters = inspect.signature(method).parameters

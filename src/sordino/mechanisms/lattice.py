@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from sordino.errors import InvalidInput, OffLattice
 from sordino.mechanisms.integers import INT64, narrow, span
-from sordino.privacy.exact import exact_binary, is_finite, readable, show
+from sordino.privacy.exact import exact_binary, float_lower, is_finite, readable, show
 
 __all__ = ["Lattice", "Steps", "add"]
 
@@ -64,51 +65,77 @@ class Lattice:
         return np.array([self._value(k) for k in steps.ravel().tolist()], object if d == 1 else float).reshape(steps.shape)
 
     def _value(self, k: int) -> int | float:
-        if self.step.denominator == 1:
-            return k * self.step.numerator
+        n, d = self.step.numerator, self.step.denominator
         try:
-            return float(k * self.step)
+            return k * n if d == 1 else (k * n) / d  # Python rounds the quotient of integers correctly
         except OverflowError:
             return math.inf if k > 0 else -math.inf
+
+    @cached_property
+    def _plain(self) -> float:
+        """Below this magnitude k * numerator is exact in floats and floats are less than half a step apart."""
+        n, d = self.step.numerator, self.step.denominator
+        return float_lower(min(Fraction(2**51), Fraction(2**52, n)) * self.step) if max(n, d) < 2**52 else 0.0
 
     def _one(self, value: Any, rounding: bool, where: str) -> int:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
             hint = "Pass ints, floats, Fractions or Decimals."
             raise InvalidInput(show(value), f"{where} must be a number, not {type(value).__name__}", hint)
-        if isinstance(value, Integral) and self.step == 1:
+        if self.step == 1 and isinstance(value, Integral):
             return int(value)
         if not is_finite(value):
             hint = "Replace missing and infinite values by public bounds before releasing."
             raise InvalidInput(show(value), f"{where} must be finite", hint)
+        if isinstance(value, float) and abs(value) < self._plain:
+            k = round(value * self.step.denominator / self.step.numerator)
+            if self._value(k) == value:  # 0.29 is the lattice point 29/100: no other float is nearer to it
+                return k
         exact = exact_binary(value) / self.step
-        if exact.denominator == 1:
-            return exact.numerator
-        nearest = math.floor(exact + Fraction(1, 2))
-        if rounding:
-            return nearest
-        # A float such as 0.29 is the lattice point 29/100 if no other float is nearer to it and no other point to the float.
-        if isinstance(value, float) and math.ulp(value) < self.step and self._value(nearest) == value:
-            return nearest
+        if rounding or exact.denominator == 1:
+            return math.floor(exact + Fraction(1, 2))
         rule = f"{where} must be a whole multiple of step={readable(self.step)}"
         hint = "Choose the step to fit the data, or pass round_to_lattice=True and allow for it in the sensitivity."
         raise OffLattice(show(value), rule, hint)
 
     def _array(self, value: Array, rounding: bool) -> Array:
         _refuse_empty(value.size)
-        kind = value.dtype.kind
-        if kind in "iu" and self.step == 1:
-            return value.astype(object) if kind == "u" and span(value) >= INT64 else value.astype(np.int64, copy=False)
-        if kind == "f" and value.itemsize <= 8 and self.step == 1 and np.isfinite(value).all() and span(value) < 2**52:
-            below = np.floor(value.astype(np.float64))
-            if rounding:  # x - floor(x) is exact, or so close to 1 that it stays above 1/2
-                below += value - below >= 0.5
-            if rounding or bool((below == value).all()):
-                return below.astype(np.int64)
-        if kind not in "iufO":
+        if value.dtype.kind not in "iufO":
             rule = f"an array of dtype {value.dtype} does not hold numbers to release"
             raise InvalidInput(show(value), rule, "Convert it to integers or floats.")
-        flat = [self._one(x, rounding, f"element {i}") for i, x in enumerate(value.ravel().tolist())]
-        return narrow(flat).reshape(value.shape)
+        steps = self._vectorised(value, rounding)
+        if steps is None:
+            flat = [self._one(x, rounding, f"element {i}") for i, x in enumerate(value.ravel().tolist())]
+            steps = narrow(flat).reshape(value.shape)
+        return steps
+
+    def _vectorised(self, value: Array, rounding: bool) -> Array | None:
+        """The steps of an array of ordinary numbers; None where each must be looked at by itself."""
+        n, d = self.step.numerator, self.step.denominator
+        if value.dtype.kind in "iu":
+            if span(value) * d >= INT64 or n >= INT64:
+                return None
+            steps = value.astype(np.int64, copy=False)
+            if self.step == 1:
+                return steps
+            steps, rest = np.divmod(steps * d, n)
+            return None if rest.any() else steps
+        if value.dtype.kind == "O" or value.itemsize > 8 or not np.isfinite(value).all() or span(value) >= self._plain:
+            return None
+        x = value.astype(np.float64)
+        ratio = x * d / n
+        nearest = np.floor(ratio)
+        part = ratio - nearest  # exact, or so close to 1 that it stays above 1/2
+        nearest += part >= 0.5
+        off = nearest * n / d != x
+        if not off.any():
+            return nearest.astype(np.int64)
+        if not rounding:
+            return None
+        steps = nearest.astype(np.int64)
+        if n != 1 or d & (d - 1):  # two roundings move ratio by less than 2^-51 of it; near a half, look again exactly
+            for i in np.argwhere(off & (np.abs(part - 0.5) <= (np.abs(ratio) + 1) * 2.0**-50)):
+                steps[tuple(i)] = self._one(x[tuple(i)].item(), rounding, "an element")
+        return steps
 
 
 def add(steps: Steps, noise: Array) -> Steps:

@@ -18,7 +18,7 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, holds, normal_tail_inverse, upper
-from sordino.privacy.exact import readable
+from sordino.privacy.exact import decimal_reading, readable
 from sordino.privacy.loss.base import Loss, OutputPair
 
 __all__ = ["FiniteLoss"]
@@ -43,6 +43,8 @@ class FiniteLoss(Loss):
     q: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
+        for name, side in (("p", self.p), ("q", self.q)):
+            object.__setattr__(self, name, tuple(decimal_reading(name, x) for x in side))
         if len(self.p) != len(self.q) or not self.p:
             value = f"{len(self.p)} and {len(self.q)} probabilities"
             raise InvalidInput(value, "both distributions must cover the same outcomes", "Write zeros out.")

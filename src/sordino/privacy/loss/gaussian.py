@@ -15,7 +15,7 @@ from flint import arb
 
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, normal_tail, normal_tail_inverse
-from sordino.privacy.exact import float_upper, readable
+from sordino.privacy.exact import float_upper, positive, readable
 from sordino.privacy.loss.base import Loss, OutputPair, smallest_float
 
 __all__ = ["GaussianLoss", "largest_mu"]
@@ -26,6 +26,10 @@ class GaussianLoss(Loss):
     """The privacy loss of one Gaussian release; `shift` is sensitivity / scale, the mu of Gaussian privacy."""
 
     shift: Fraction
+
+    def __post_init__(self) -> None:
+        hint = "It is sensitivity / scale; mechanisms compute it in loss(sensitivity)."
+        object.__setattr__(self, "shift", positive("shift", self.shift, hint).upper)
 
     def delta_ball(self, epsilon: Fraction) -> arb:
         """Balle and Wang (2018), Theorem 8."""

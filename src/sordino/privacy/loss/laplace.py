@@ -15,7 +15,7 @@ from flint import arb
 
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, normal_tail_inverse, upper
-from sordino.privacy.exact import float_upper, readable
+from sordino.privacy.exact import float_upper, positive, readable
 from sordino.privacy.loss.base import Loss, OutputPair
 
 __all__ = ["LaplaceLoss"]
@@ -26,6 +26,10 @@ class LaplaceLoss(Loss):
     """The privacy loss of one Laplace release; `shift` is sensitivity / scale, the pure epsilon."""
 
     shift: Fraction
+
+    def __post_init__(self) -> None:
+        hint = "It is sensitivity / scale; mechanisms compute it in loss(sensitivity)."
+        object.__setattr__(self, "shift", positive("shift", self.shift, hint).upper)
 
     def delta_ball(self, epsilon: Fraction) -> arb:
         if epsilon >= self.shift:

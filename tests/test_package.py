@@ -1,0 +1,89 @@
+"""The public surface, how light it is, and which room may import which."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import sordino as so
+
+SOURCE = Path(so.__file__).parent
+
+
+def test_public_names_are_pinned() -> None:
+    assert so.__all__ == [
+        "Estimate", "FiniteLoss", "Gaussian", "GaussianLoss", "Laplace", "LaplaceLoss", "Loss", "Mechanism", "Neighbors",
+        "RandomizedResponse", "SensitivityWitness", "divergence", "errors", "global_sensitivity", "mechanism_from_json",
+        "rounded_sensitivity",
+    ]  # fmt: skip
+    assert all(getattr(so, name) is not None for name in so.__all__)
+    assert set(so.__all__) <= set(dir(so))
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    assert not hasattr(so, "laplace")
+
+
+def test_import_is_light() -> None:
+    heavy = {"numpy", "scipy", "scipy.stats", "pandas", "duckdb", "altair", "flint", "cryptography", "pyarrow", "sqlglot"}
+    script = f"import sys, sordino; print(sorted({heavy!r} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_releasing_needs_neither_scipy_nor_altair() -> None:
+    script = (
+        "import sys, sordino as so; so.Laplace(2).release([1]); so.Gaussian(2).release([1]);"
+        "print(sorted({'scipy', 'pandas', 'altair'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+ALLOWED = {"mechanisms": {"mechanisms", "privacy", "errors"}, "privacy": {"privacy", "errors"}, "errors.py": set[str]()}
+
+
+def test_rooms_import_only_downwards() -> None:
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0]
+        if room == "__init__.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                if name.startswith("sordino."):
+                    assert name.split(".")[1] in ALLOWED[room], f"{path.name} imports {name}"
+
+
+def test_no_insecure_randomness_in_the_package() -> None:
+    """No random, secrets or numpy.random anywhere; the operating system is asked in bits.py only."""
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                assert not {a.name.split(".")[0] for a in node.names} & {"random", "secrets"}, path
+            if isinstance(node, ast.ImportFrom):
+                assert (node.module or "").split(".")[0] not in {"random", "secrets"}, path
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"random", "default_rng", "Generator"}, path
+                assert node.attr != "urandom" or path.name == "bits.py", path
+
+
+def test_every_mechanism_has_its_proof_beside_it() -> None:
+    folder = SOURCE / "mechanisms"
+    for name in ("laplace", "gaussian", "randomized_response", "rounded"):
+        assert "Theorem" in (folder / f"{name}.md").read_text()
+
+
+def test_proofs_name_code_that_exists() -> None:
+    """A proof that speaks of code must speak of code that is there."""
+    code = " ".join(path.read_text() for path in SOURCE.rglob("*.py"))
+    for path in (SOURCE / "mechanisms").glob("*.md"):
+        quoted = path.read_text().split("`")[1::2]
+        for name in (q.strip("()") for q in quoted):
+            if name.isidentifier():
+                assert name in code, f"{path.name}: {name}"
