@@ -160,7 +160,7 @@ def write_report() -> None:
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text())
         report = importlib.import_module(f"benchmarks.suites.{path.stem}.report")
-        report.chart(result["rows"]).save(RESULTS / f"{path.stem}.png", scale_factor=2)
+        report.chart(result["rows"]).save(RESULTS / f"{path.stem}.png", scale_factor=1.5)
         picture = f"![{report.TITLE}](results/{path.stem}.png)\n"
         parts += [f"## {report.TITLE}\n", conditions(result), picture, report.section(result["rows"])]
     (HERE / "RESULTS.md").write_text("\n".join(parts).rstrip() + "\n")

@@ -96,7 +96,9 @@ def exact_lower(value: arb) -> Fraction:
 
 def lower(value: arb) -> float:
     """The largest float at or below everything in the ball."""
-    return -upper(-value)
+    with working(value.bits() + 64):
+        mirrored = -value
+    return -upper(mirrored)
 
 
 def normal_tail(x: arb) -> arb:

@@ -26,6 +26,7 @@ from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, holds, lower, upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, least_reading, show
+from sordino.privacy.loss.law import Law
 
 __all__ = ["Loss", "OutputPair"]
 
@@ -88,6 +89,10 @@ class Loss(ABC):
         """The two output curves of the worst pair."""
 
     @abstractmethod
+    def laws(self) -> tuple[Law, ...]:
+        """The law of the loss in floats: one if both directions of the pair have the same, else one for each."""
+
+    @abstractmethod
     def to_json(self) -> str:
         """The exact stored form."""
 
@@ -123,13 +128,15 @@ class Loss(ABC):
     def _epsilon(self, delta: Fraction) -> float:
         """The smallest float that certainly satisfies 0 < delta < 1, by bisection."""
         high = self._epsilon_guess(delta)
+        if math.isinf(high):
+            return math.inf
         while not self.satisfies(least_reading(high), delta):
             high *= 2
         return smallest_float(lambda epsilon: self.satisfies(least_reading(epsilon), delta), -(2.0**20), high)
 
-    @abstractmethod
-    def _epsilon_guess(self, delta: Fraction) -> float:
+    def _epsilon_guess(self, delta: Fraction) -> float:  # noqa: ARG002
         """A positive epsilon near or above the one that satisfies delta, for the search to start from."""
+        return 1.0
 
     def satisfies(self, epsilon: Fraction, delta: Fraction) -> bool:
         """Whether the release is certainly (epsilon, delta)-differentially private."""

@@ -13,12 +13,16 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, normal_tail, normal_tail_inverse
-from sordino.privacy.exact import float_upper, positive, readable
+from sordino.privacy.exact import float_upper, positive, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair, smallest_float
+from sordino.privacy.loss.law import Floats, Law
 
 __all__ = ["GaussianLoss", "largest_mu"]
+
+_SMALLEST_MU = 1e-290
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +42,8 @@ class GaussianLoss(Loss):
 
     def _epsilon_guess(self, delta: Fraction) -> float:
         mu = float_upper(self.shift)
+        if mu > 1e150:
+            return math.inf
         log_delta = math.log(delta.numerator) - math.log(delta.denominator)
         return mu * mu / 2 + mu * math.sqrt(-2 * log_delta) + 2.0**-1000
 
@@ -74,6 +80,21 @@ class GaussianLoss(Loss):
         curves = [np.exp(-((x - c) ** 2) / 2) / math.sqrt(2 * math.pi) for c in (t, 0.0)]
         return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
 
+    def laws(self) -> tuple[Law, ...]:
+        from scipy.special import ndtr
+
+        mu = float(self.shift)
+
+        def cells(edges: Floats) -> tuple[Floats, Floats]:
+            z = (edges - mu * mu / 2) / mu
+            return normal_cells(z), normal_cells(z + mu)
+
+        def normal_cells(z: Floats) -> Floats:
+            cell: Floats = np.where(z[:-1] < 0, ndtr(z[1:]) - ndtr(z[:-1]), ndtr(-z[:-1]) - ndtr(-z[1:]))
+            return cell
+
+        return (Law((), -math.inf, math.inf, mu, cells),)
+
     def to_json(self) -> str:
         return json_form.dump("gaussian", 1, {"shift": self.shift})
 
@@ -95,6 +116,9 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     spread = math.sqrt(2 * (math.log(delta.denominator) - math.log(delta.numerator)))
     by_tail = 2 * float(epsilon) / (math.sqrt(spread**2 + 2 * float(epsilon)) + spread)
     low = max(by_tail, float(delta) * math.sqrt(2 * math.pi)) * (1 - 2.0**-40)
+    if low < _SMALLEST_MU:
+        value = f"epsilon={show(float(epsilon))}, delta={show(float(delta))}"
+        raise InvalidInput(value, f"they ask for mu below {_SMALLEST_MU}", "Such a guarantee allows no useful release.")
     high = 2 * low
     while good(high):
         low, high = high, 2 * high

@@ -7,6 +7,7 @@ formulas below are derived.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, normal_tail_inverse, upper
 from sordino.privacy.exact import float_upper, positive, readable
 from sordino.privacy.loss.base import Loss, OutputPair
+from sordino.privacy.loss.law import Floats, Law
 
 __all__ = ["LaplaceLoss"]
 
@@ -42,9 +44,6 @@ class LaplaceLoss(Loss):
             return x.max(ball(self.shift) + 2 * x)
 
         return upper(certified(inverse))
-
-    def _epsilon_guess(self, delta: Fraction) -> float:  # noqa: ARG002
-        return float_upper(self.shift)
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         t = ball(self.shift)
@@ -89,6 +88,16 @@ class LaplaceLoss(Loss):
         x = np.linspace(-5.0, 5.0 + t, 401)
         curves = (np.exp(-np.abs(x - t)) / 2, np.exp(-np.abs(x)) / 2)
         return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
+
+    def laws(self) -> tuple[Law, ...]:
+        t = float(self.shift)
+
+        def cells(edges: Floats) -> tuple[Floats, Floats]:
+            a, b = np.clip(edges[:-1], -t, t), np.clip(edges[1:], -t, t)
+            width = (b - a) / 2
+            return np.exp((a - t) / 2) * np.expm1(width) / 2, np.exp(-(b + t) / 2) * np.expm1(width) / 2
+
+        return (Law(((-t, math.exp(-t) / 2), (t, 0.5)), -t, t, 2.0, cells),)
 
     def to_json(self) -> str:
         return json_form.dump("laplace", 1, {"shift": self.shift})

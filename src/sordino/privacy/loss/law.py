@@ -1,0 +1,42 @@
+"""The law of a privacy loss in vectorised floats: what an accountant needs to discretise it.
+
+Balls certify single views; an accountant needs thousands of cell probabilities at once. A law gives them in floats, with
+a relative error that its accountant adds outward and that `tests/laws/` measures against balls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["CELL_ERROR", "Law", "no_cells"]
+
+Floats = npt.NDArray[np.float64]
+
+CELL_ERROR = 2.0**-30
+"""The relative error that a cell probability may have, for edges at least 2^-15 of the law's spread apart."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of L = log dP/dQ for one direction of the worst pair: atoms, a continuous part, and P[L = inf].
+
+    `atoms` are (value, probability under P). `cells(edges)` are the probabilities of the continuous part, under P and
+    under Q, in each (edges[i], edges[i+1]]; it lives on [`low`, `high`], where either end may be infinite.
+    `spread` is a length on which the continuous density changes by a factor of order one.
+    """
+
+    atoms: tuple[tuple[float, float], ...]
+    low: float
+    high: float
+    spread: float
+    cells: Callable[[Floats], tuple[Floats, Floats]]
+    infinite: float = 0.0
+
+
+def no_cells(edges: Floats) -> tuple[Floats, Floats]:
+    """The continuous part of a law that has none."""
+    return np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
