@@ -1,6 +1,7 @@
 """Every exception that Sordino raises on purpose.
 
 SordinoError
+├── BudgetExceeded                     a charge does not fit into what is left; nothing was spent
 └── InvalidInput (also a ValueError)   a value breaks a rule; says value, rule and hint
     ├── OffLattice                     a number does not lie on the mechanism's lattice
     └── TooLarge                       an enumeration would not finish; says how large it is
@@ -8,11 +9,22 @@ SordinoError
 
 from __future__ import annotations
 
-__all__ = ["InvalidInput", "OffLattice", "SordinoError", "TooLarge"]
+__all__ = ["BudgetExceeded", "InvalidInput", "OffLattice", "SordinoError", "TooLarge"]
 
 
 class SordinoError(Exception):
     """The root of all errors that Sordino raises."""
+
+
+class BudgetExceeded(SordinoError):
+    """A charge that does not fit: the message says what it costs, what is left, what to do instead. Nothing was spent."""
+
+    def __init__(self, cost: str, left: str, hint: str) -> None:
+        self.cost, self.left, self.hint = cost, left, hint
+        super().__init__(f"this query costs {cost}, {left} is left. {hint}")
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[str, str, str]]:
+        return type(self), (self.cost, self.left, self.hint)
 
 
 class InvalidInput(SordinoError, ValueError):

@@ -60,13 +60,13 @@ class Loss(ABC):
     def trade_off_ball(self, alpha: Fraction) -> arb:
         """The smallest type II error of a test of P against Q with type I error alpha in (0, 1), over both directions."""
 
-    @abstractmethod
     def cdf_ball(self, value: Fraction) -> arb:
         """P[L <= value] for L under P."""
+        raise NotImplementedError
 
-    @abstractmethod
     def mass_ball(self, low: Fraction, high: Fraction) -> arb:
         """P[low < L <= high] for L under P."""
+        raise NotImplementedError
 
     @abstractmethod
     def maximum(self) -> float:
@@ -85,8 +85,8 @@ class Loss(ABC):
         return Fraction(0)
 
     @abstractmethod
-    def outputs(self) -> OutputPair:
-        """The two output curves of the worst pair."""
+    def outputs(self) -> OutputPair | None:
+        """The two output curves of the worst pair, where there are only two."""
 
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
@@ -96,9 +96,31 @@ class Loss(ABC):
     def to_json(self) -> str:
         """The exact stored form."""
 
+    def __add__(self, other: Loss) -> Loss:
+        """Both releases: composition is addition."""
+        from sordino.accounting.total import total
+
+        return total([(self, 1), (other, 1)]) if isinstance(other, Loss) else NotImplemented
+
+    def __radd__(self, other: object) -> Loss:
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+    def __mul__(self, count: int) -> Loss:
+        """So many releases."""
+        from sordino.accounting.total import total
+
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            hint = "Multiply by how often the release is made."
+            raise InvalidInput(f"count={show(count)}", "a loss is multiplied by a whole number of at least 1", hint)
+        return total([(self, int(count))])
+
+    __rmul__ = __mul__
+
     @staticmethod
     def from_json(text: str) -> Loss:
         """The loss that `to_json` stored."""
+        import sordino.accounting.total  # noqa: F401  (makes stored totals known)
+
         build, fields = json_form.load(text, Loss.kinds)
         loss: Loss = build(fields)
         return loss

@@ -178,7 +178,11 @@ class FiniteLoss(Loss):
 
     def laws(self) -> tuple[Law, ...]:
         def law(pair: Pair) -> Law:
-            atoms = sorted((math.log(a / b) if a > b else -math.log(b / a), float(a)) for a, b in pair if a and b)
+            masses: dict[Fraction, Fraction] = {}
+            for a, b in pair:
+                if a and b:
+                    masses[a / b] = masses.get(a / b, _NOTHING) + a
+            atoms = sorted((math.log(r) if r > 1 else -math.log(1 / r), float(a)) for r, a in masses.items())
             return Law(tuple(atoms), 0.0, 0.0, 1.0, no_cells, float(sum((a for a, b in pair if b == 0), _NOTHING)))
 
         forth, back = (law(pair) for pair in self._directions())

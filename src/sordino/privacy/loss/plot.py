@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.privacy.loss.base import Loss
+from sordino.privacy.loss.base import Loss, OutputPair
 
-__all__ = ["chart"]
+__all__ = ["chart", "needs_altair", "save"]
 
 _BLUE, _RED, _GREY = "#3b6ea5", "#c1453b", "#8a8a8a"
 _WIDTH, _HEIGHT = 330, 210
@@ -21,17 +21,14 @@ _SAVED = (".png", ".svg", ".html", ".json")
 
 def chart(loss: Loss, path: str | Path | None = None) -> Any:
     """The chart of a loss, saved to `path` if there is one."""
-    try:
-        import altair as alt
-    except ImportError as error:
-        raise InvalidInput("plot()", "pictures need Altair", "Install it: pip install 'sordino[plot]'") from error
-    if path is not None and Path(path).suffix.lower() not in _SAVED:
-        raise InvalidInput(f"path={str(path)!r}", f"the ending must be one of {', '.join(_SAVED)}", "Try loss.png.")
+    alt = needs_altair()
+    _check(path)
     reach = _reach(loss)
-    upper_row = alt.hconcat(_outputs(alt, loss), _law(alt, loss, reach))
-    lower_row = alt.hconcat(_profile(alt, loss, reach), _trade_off(alt, loss))
+    pair = loss.outputs()
+    panels = [_law(alt, loss, reach), _profile(alt, loss, reach), _trade_off(alt, loss)]
+    rows = [panels] if pair is None else [[_outputs(alt, pair), panels[0]], panels[1:]]
     picture = (
-        alt.vconcat(upper_row, lower_row)
+        alt.vconcat(*(alt.hconcat(*row) for row in rows))
         .properties(title=alt.TitleParams(repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12))
         .configure_view(stroke=None)
         .configure_axis(
@@ -39,6 +36,26 @@ def chart(loss: Loss, path: str | Path | None = None) -> Any:
         )
         .configure_title(fontSize=12, fontWeight="bold", anchor="start")
     )
+    return save(picture, path)
+
+
+def needs_altair() -> Any:
+    """Altair, or how to get it."""
+    try:
+        import altair as alt
+    except ImportError as error:
+        raise InvalidInput("plot()", "pictures need Altair", "Install it: pip install 'sordino[plot]'") from error
+    return alt
+
+
+def _check(path: str | Path | None) -> None:
+    if path is not None and Path(path).suffix.lower() not in _SAVED:
+        raise InvalidInput(f"path={str(path)!r}", f"the ending must be one of {', '.join(_SAVED)}", "Try loss.png.")
+
+
+def save(picture: Any, path: str | Path | None) -> Any:
+    """The picture, saved if there is a path."""
+    _check(path)
     if path is not None:
         picture.save(str(path), **({"scale_factor": 2} if Path(path).suffix.lower() == ".png" else {}))
     return picture
@@ -66,8 +83,7 @@ def _panel(base: Any, title: str) -> Any:
     return base.properties(width=_WIDTH, height=_HEIGHT, title=title)
 
 
-def _outputs(alt: Any, loss: Loss) -> Any:
-    pair = loss.outputs()
+def _outputs(alt: Any, pair: OutputPair) -> Any:
     rows = [
         {"output": x, "height": y, "data": side}
         for side, curve in (("neighbour", pair.under_q), ("data", pair.under_p))

@@ -1,0 +1,1 @@
+"""How losses add: certified composition, closed forms, filters for adaptive use, calibration."""

@@ -1,0 +1,244 @@
+"""Certified bounds on epsilon(delta) and delta(epsilon) of a sum of losses: the accountant proper.
+
+Theorem 1 of total.md: the true value certainly lies between the ends that `epsilon_bracket` and `delta_bracket` return.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sordino.accounting.convolve import Sum, Window
+from sordino.accounting.enumerate import enumerated
+from sordino.accounting.grid import ALIGNED, OnGrid, from_above, from_below, reach
+from sordino.privacy.loss.law import Law
+
+__all__ = ["ACCURACY", "Bracket", "delta_bracket", "epsilon_bracket"]
+
+ACCURACY = 1e-3
+"""The relative width of epsilon's bracket that is aimed at."""
+
+_MOST_POINTS = 2.0**22
+_ROUNDS = 6
+_ENUMERATED = 2.0**-35
+"""What rounding can do to probabilities that are products of up to 2^17 factors and sums of as many terms."""
+_SHARE = 2.0**-14
+"""The share of delta that cut tails and residuals may take."""
+
+Parts = Sequence[tuple[Law, int]]
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Two ends with the true value in between."""
+
+    lower: float
+    upper: float
+
+    def __and__(self, other: Bracket) -> Bracket:
+        return Bracket(max(self.lower, other.lower), min(self.upper, other.upper))
+
+
+def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY) -> Bracket:
+    """epsilon(delta) of the sum of independent losses, in one direction of the pair, for 0 < delta < 1."""
+    if _infinite(parts, 1) >= delta:
+        return Bracket(math.inf if _infinite(parts, -1) > delta else -math.inf, math.inf)
+    if (window := enumerated(parts)) is not None:
+        slack = 2.0**-40 * (1 + max(abs(window.values[0]), abs(window.values[-1])))
+        low = _solve(window, (delta - _infinite(parts, -1)) * (1 + _ENUMERATED), -1)
+        return Bracket(low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + _ENUMERATED), 1) + slack)
+
+    def once(spacing: float, tilt: float) -> Bracket:
+        above, below = (_grids(parts, delta, spacing, put) for put in (from_above, from_below))
+        upper = _solve(above.window(tilt), (delta - _infinite(parts, 1, above)) / _scale_error(above), 1)
+        chance = delta * _SHARE
+        lower = _solve(below.window(tilt), (delta + chance - _infinite(parts, -1)) * _scale_error(below), -1)
+        return Bracket(lower - _residual(below, chance) - _value_error(below), upper + _value_error(above))
+
+    return _refine(parts, delta, accuracy, once, lambda b: (b.upper - b.lower) / max(abs(b.upper), 1e-9))
+
+
+def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Bracket:
+    """delta(epsilon) of the sum of independent losses, in one direction of the pair; accuracy is that of epsilon."""
+    if (window := enumerated(parts)) is not None:
+        slack = 2.0**-40 * (1 + max(abs(window.values[0]), abs(window.values[-1])))
+        lower = _delta(window, epsilon + slack, -1) / (1 + _ENUMERATED) + _infinite(parts, -1)
+        upper = _delta(window, epsilon - slack, 1) * (1 + _ENUMERATED) + _infinite(parts, 1)
+        return Bracket(max(lower, -math.expm1(epsilon) * (1 - 2.0**-50), 0.0), min(upper, 1.0))
+    guess = _chernoff(parts, epsilon)
+
+    def once(spacing: float, tilt: float) -> Bracket:
+        above, below = (_grids(parts, guess, spacing, put) for put in (from_above, from_below))
+        window = above.window(tilt)
+        upper = _delta(window, epsilon - _value_error(above), 1) * _scale_error(above) + _infinite(parts, 1, above)
+        chance = upper * _SHARE
+        moved = epsilon + _residual(below, chance) + _value_error(below)
+        lower = _delta(below.window(tilt), moved, -1) / _scale_error(below) - chance + _infinite(parts, -1)
+        return Bracket(max(lower, 0.0, -math.expm1(epsilon)), min(upper, 1.0))
+
+    def width(b: Bracket) -> float:
+        return math.log(b.upper / b.lower) / (1 + tilt_hint * abs(epsilon)) if b.lower > 0 else math.inf
+
+    tilt_hint = _best_tilt(_grids(parts, guess, _first_spacing(parts, guess, 16 * accuracy), from_above), epsilon=epsilon)
+    return _refine(parts, guess, accuracy, once, width, tilt_hint)
+
+
+def _refine(
+    parts: Parts,
+    delta: float,
+    accuracy: float,
+    once: Callable[[float, float], Bracket],
+    width: Callable[[Bracket], float],
+    tilt: float | None = None,
+) -> Bracket:
+    """Halve the spacing, or more, until the bracket is as narrow as wanted or the grid as large as allowed."""
+    spacing = _first_spacing(parts, delta, accuracy)
+    if tilt is None:
+        tilt = _best_tilt(_grids(parts, delta, 2 * spacing, from_above), delta=delta)
+    best, last = Bracket(-math.inf, math.inf), math.inf
+    for _ in range(_ROUNDS):
+        while _points(parts, spacing, delta) > _MOST_POINTS:
+            spacing *= 1.3
+        best &= once(spacing, tilt)
+        now = width(best)
+        if now <= accuracy or now > 0.8 * last or _points(parts, 2 * spacing, delta) > _MOST_POINTS:
+            break
+        last = now
+        spacing *= min(0.5, max(0.02, 0.7 * accuracy / now))
+    return best
+
+
+def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
+    """A first guess from a rough epsilon; the bracket's width then tells what is needed."""
+    scales = [max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread]) for law, _ in parts]
+    rough = math.sqrt(sum(count * s * s for s, (_, count) in zip(scales, parts, strict=True)) * -math.log(delta))
+    return min(accuracy * rough / 3, min(scales) / 4)
+
+
+def _points(parts: Parts, spacing: float, delta: float) -> float:
+    tail = delta * _SHARE / sum(count for _, count in parts)
+    return sum(high - low for low, high in (reach(law, tail) for law, _ in parts)) / spacing
+
+
+def _grids(parts: Parts, delta: float, spacing: float, put: Callable[[Law, float, float, float], OnGrid]) -> Sum:
+    """Every law on a grid of one spacing that puts the atoms of the most used law on grid points."""
+    tail = delta * _SHARE / sum(count for _, count in parts)
+    spans = [(count, law.atoms[-1][0] - law.atoms[0][0]) for law, count in parts if len(law.atoms) > 1]
+    span = max(spans)[1] if spans else 0.0
+    step = span / (2 * math.ceil(span / (2 * spacing))) if span > 0 else spacing
+    return Sum(tuple((put(law, step, law.atoms[-1][0] if law.atoms else 0.0, tail), count) for law, count in parts))
+
+
+def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:
+    """P[sum = inf], from above (with what the grids cut off) or from below."""
+    if side < 0:
+        return -math.expm1(sum(count * math.log1p(-law.infinite) for law, count in parts)) * (1 - 2.0**-40)
+    if grids is None:
+        return sum(count * law.infinite for law, count in parts) * (1 + 2.0**-40)
+    return sum(count * part.infinite for part, count in grids.parts) * (1 + 2.0**-40)
+
+
+def _value_error(grids: Sum) -> float:
+    """How far rounding can have moved a value of the sum."""
+    return 2.0**-45 * grids.reach + ALIGNED * grids.parts[0][0].spacing * grids.uses
+
+
+def _scale_error(grids: Sum) -> float:
+    """The factor by which rounding can have scaled the sum's probabilities."""
+    return 1 + 2.0**-42 * (1000 + grids.uses)
+
+
+def _payoff(tilt: float) -> float:
+    """log of the largest e^(-tilt y) (1 - e^-y) over y > 0."""
+    return tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt) if tilt > 0 else 0.0
+
+
+def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) -> float:
+    """The tilt of the best Chernoff bound on epsilon at this delta, or on delta at this epsilon.
+
+    Every tilt gives a valid bracket; this one an accurate one.
+    """
+
+    def bound(log_tilt: float) -> float:
+        tilt = math.exp(log_tilt)
+        chernoff = grids.cumulants(tilt).log_moment + _payoff(tilt)
+        return chernoff - tilt * epsilon if delta is None else (chernoff - math.log(delta)) / tilt
+
+    scale = math.sqrt(max(grids.cumulants(0.0).variance, 1e-300))
+    a, b = math.log(0.01 / scale), math.log(60 / scale)
+    if delta is not None:
+        middle = math.log(math.sqrt(-2 * math.log(delta)) / scale)
+        a, b = middle - 5, middle + 3
+    ratio = (math.sqrt(5) - 1) / 2
+    c, d = b - ratio * (b - a), a + ratio * (b - a)
+    at_c, at_d = bound(c), bound(d)
+    for _ in range(12):
+        if at_c < at_d:
+            b, d, at_d = d, c, at_c
+            c = b - ratio * (b - a)
+            at_c = bound(c)
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + ratio * (b - a)
+            at_d = bound(d)
+    return math.exp((a + b) / 2)
+
+
+def _chernoff(parts: Parts, epsilon: float) -> float:
+    """A rough delta, to size grids by."""
+    guess = 1e-3
+    for _ in range(3):
+        grids = _grids(parts, guess, _first_spacing(parts, guess, 0.05), from_above)
+        tilt = _best_tilt(grids, epsilon=epsilon)
+        log_delta = grids.cumulants(tilt).log_moment + _payoff(tilt) - tilt * epsilon
+        guess = math.exp(max(-650.0, min(math.log(0.3), log_delta - 3)))
+    return guess
+
+
+def _residual(grids: Sum, chance: float) -> float:
+    """How far below the grid sum the true sum is at most, but for this chance: certainly, or by Bernstein."""
+    certain = sum(count * part.worst for part, count in grids.parts)
+    variance = sum(count * part.variance for part, count in grids.parts)
+    logarithm = -math.log(chance) if chance > 0 else math.inf
+    third = max(part.worst for part, _ in grids.parts) * logarithm / 3
+    return min(certain, third + math.sqrt(third**2 + 2 * variance * logarithm))
+
+
+def _delta(window: Window, epsilon: float, side: int) -> float:
+    """The window's E[(1 - e^(epsilon - sum))+], at its upper (+1) or lower (-1) end."""
+    over = window.values > epsilon
+    y = window.values[over] - epsilon
+    masses = np.maximum(window.masses[over] + side * window.error, 0.0)
+    inside = float((masses * np.exp(-window.tilt * y) * -np.expm1(-y)).sum())
+    if side > 0:  # what lies beyond the window counts; what lies before it only for an epsilon that does, too
+        stray = window.above + (window.below if epsilon < window.values[0] else 0.0)
+    else:  # what was folded in does not
+        stray = -(window.above + window.below)
+    total = inside + stray * math.exp(_payoff(window.tilt))
+    return total * math.exp(min(700.0, window.log_moment - window.tilt * epsilon)) if total > 0 else 0.0
+
+
+def _solve(window: Window, target: float, side: int) -> float:
+    """An epsilon at which the window's delta is certainly at most (side +1) or at least (side -1) the target."""
+    if target <= 0:
+        return math.inf
+    x, tilt = window.values, window.tilt
+    middle = float(x[np.argmax(window.masses)])
+    weights = np.exp(np.minimum(600.0, -tilt * (x - middle)))  # far below, where it is cut off, delta is not small
+    a = np.cumsum((window.masses * weights)[::-1])[::-1]
+    b = np.cumsum((window.masses * weights * np.exp(np.minimum(600.0, middle - x)))[::-1])[::-1]
+    wanted = math.exp(max(-700.0, min(700.0, math.log(target) - window.log_moment + tilt * middle)))
+    after = np.append(a[1:] - np.exp(np.minimum(600.0, x[:-1] - middle)) * b[1:], 0.0)  # delta at x[i], but for rounding
+    j = int(np.argmax(after <= wanted))
+    gap = a[j] - wanted
+    epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])
+    nudge = 2.0**-44 * (1 + abs(epsilon))
+    for _ in range(60):
+        if (_delta(window, epsilon, side) - target) * side <= 0:
+            return epsilon
+        epsilon += side * nudge
+        nudge *= 4
+    return side * math.inf

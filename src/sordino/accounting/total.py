@@ -1,0 +1,234 @@
+"""Composition is addition: a sum of privacy losses, itself a privacy loss with every view certified.
+
+Valid for a fixed plan: which losses are added may not depend on answers. For adaptive choice use filters.py. The theorem
+behind each view is in total.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from sordino.accounting.bracket import ACCURACY, Bracket, delta_bracket, epsilon_bracket
+from sordino.accounting.convolve import Sum
+from sordino.accounting.grid import from_above
+from sordino.errors import InvalidInput
+from sordino.privacy.ball import ball, certified, exact_lower
+from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
+from sordino.privacy.loss import GaussianLoss, Loss
+from sordino.privacy.loss.base import Floats, OutputPair
+from sordino.privacy.loss.law import Law
+
+__all__ = ["Total", "total"]
+
+
+def total(parts: Iterable[tuple[Loss, int]]) -> Loss:
+    """The sum of losses, each used so many times; one loss used once is itself."""
+    counter: Counter[Loss] = Counter()
+    for loss, count in parts:
+        for inner, times in loss.parts if isinstance(loss, Total) else ((loss, 1),):
+            counter[inner] += times * count
+    ordered = sorted(counter.items(), key=lambda item: item[0].to_json())
+    if not ordered:
+        raise InvalidInput("no losses", "a plan must hold at least one loss", "Add a loss to it.")
+    if len(ordered) == 1 and ordered[0][1] == 1:
+        return ordered[0][0]
+    return Total(tuple(ordered))
+
+
+@dataclass(frozen=True, repr=False)
+class Total(Loss):
+    """A sum of losses, each with how often it is used.
+
+    Example:
+        >>> from sordino import Gaussian, Laplace
+        >>> plan = 100 * Laplace(10).loss(1) + Gaussian(5).loss(1)
+        >>> plan
+        100 * LaplaceLoss(shift=0.1) + GaussianLoss(shift=0.2)
+        >>> 4.79 < plan.epsilon(delta=1e-6) < 4.81
+        True
+    """
+
+    parts: tuple[tuple[Loss, int], ...]
+
+    @cached_property
+    def _others(self) -> tuple[tuple[Loss, int], ...]:
+        """The parts that are not Gaussian."""
+        return tuple((loss, count) for loss, count in self.parts if not isinstance(loss, GaussianLoss))
+
+    @cached_property
+    def _gaussians(self) -> tuple[GaussianLoss, GaussianLoss] | None:
+        """All Gaussian parts as one, a hair less and a hair more revealing than their sum: the shifts add in squares."""
+        square = sum((count * loss.shift**2 for loss, count in self.parts if isinstance(loss, GaussianLoss)), Fraction(0))
+        if square == 0:
+            return None
+        root = certified(lambda: ball(square).sqrt())
+        return GaussianLoss(exact_lower(root)), GaussianLoss(-exact_lower(-root))
+
+    def _directions(self) -> list[list[tuple[Law, int]]]:
+        """The laws to add, for each direction of the pairs."""
+        laws = [(loss.laws(), count) for loss, count in self._others]
+        if self._gaussians is not None:
+            laws.append((self._gaussians[1].laws(), 1))
+        laws = [(law, count) for law, count in laws if any(one.atoms != ((0.0, 1.0),) for one in law)]
+        both = max(len(law) for law, _ in laws) if laws else 0
+        return [[(law[i % len(law)], count) for law, count in laws] for i in range(both)]
+
+    def _bracket(
+        self, gaussian: Callable[[GaussianLoss], float], numeric: Callable[[list[tuple[Law, int]]], Bracket], none: float
+    ) -> Bracket:
+        """By the one formula for Gaussians where there is nothing else, else numerically; the worse direction counts."""
+        if not self._others and self._gaussians is not None:
+            low, high = (gaussian(loss) for loss in self._gaussians)
+            return Bracket(low - 2.0**-50 * abs(low), high)
+        ends = [numeric(parts) for parts in self._directions()]
+        return Bracket(max((e.lower for e in ends), default=none), max((e.upper for e in ends), default=none))
+
+    def epsilon_bounds(self, delta: Number, accuracy: float = ACCURACY) -> Bracket:
+        """The certified interval that holds epsilon(delta), at most `accuracy` of it wide unless the plan is very large."""
+        read = closed_unit("delta", delta)
+        if read.lower == 0:
+            return Bracket(0.0, self.maximum())
+        if read.upper == 1:
+            return Bracket(-math.inf, -math.inf)
+        least = float_lower(read.lower)
+        found = self._bracket(lambda g: g.epsilon(delta), lambda parts: epsilon_bracket(parts, least, accuracy), -math.inf)
+        # `least` may be below delta by a rounding, which lowers the true epsilon by far less than this
+        return Bracket(found.lower - 2.0**-40 * (1 + abs(found.lower)), min(found.upper, self.maximum()))
+
+    def epsilon(self, delta: Number) -> float:
+        return self.epsilon_bounds(delta).upper
+
+    def delta_bounds(self, epsilon: Number, accuracy: float = ACCURACY) -> Bracket:
+        """The certified interval that holds delta(epsilon)."""
+        if isinstance(epsilon, float) and math.isinf(epsilon):
+            return Bracket(*(2 * (super().delta(epsilon),)))
+        read = bounds("epsilon", epsilon)
+        if float_lower(read.lower) >= self.maximum():
+            return Bracket(0.0, 0.0)
+        found = self._bracket(
+            lambda g: g.delta(epsilon),
+            lambda parts: delta_bracket(parts, float_lower(read.lower), accuracy),
+            max(0.0, -math.expm1(float(read.lower))),
+        )
+        return Bracket(max(0.0, found.lower * (1 - 2.0**-40)), min(1.0, found.upper))
+
+    def delta(self, epsilon: Number) -> float:
+        return self.delta_bounds(epsilon).upper
+
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        found = self.delta_bounds(epsilon)
+        return arb(found.lower).union(arb(found.upper))
+
+    def satisfies(self, epsilon: Fraction, delta: Fraction) -> bool:
+        return Fraction(self.delta(epsilon)) <= delta
+
+    def rdp_ball(self, alpha: Fraction) -> arb:
+        return sum((count * loss.rdp_ball(alpha) for loss, count in self.parts), arb(0))
+
+    def trade_off(self, alpha: Number) -> float:
+        """From delta(epsilon) at many epsilons: 1 - delta - e^epsilon alpha and its mirror image bound the curve."""
+        level = closed_unit("alpha", alpha).upper
+        if level in (0, 1):
+            return super().trade_off(alpha)
+        best = 0.0
+        a = float_upper(level)
+        for epsilon, delta in self._profile:
+            best = max(best, 1 - delta - math.exp(epsilon) * a, math.exp(-epsilon) * (1 - delta - a))
+        return best * (1 - 2.0**-40)
+
+    @cached_property
+    def _profile(self) -> list[tuple[float, float]]:
+        far = self.epsilon(1e-9)
+        grid = np.linspace(0, far if math.isfinite(far) else 1.0, 65).tolist()
+        return [(e, self.delta(e)) for e in grid]
+
+    def trade_off_ball(self, alpha: Fraction) -> arb:
+        return arb(self.trade_off(alpha)).union(1 - ball(alpha))
+
+    def maximum(self) -> float:
+        return self._sum(lambda loss: loss.maximum())
+
+    def rho(self) -> float:
+        return self._sum(lambda loss: loss.rho())
+
+    def mu(self) -> float:
+        square = self._sum(lambda loss: _square_upper(loss.mu()))
+        return math.sqrt(square) * (1 + 2.0**-50) if math.isfinite(square) else math.inf
+
+    def _sum(self, view: Callable[[Loss], float]) -> float:
+        each = [(view(loss), count) for loss, count in self.parts]
+        if any(math.isinf(value) for value, _ in each):
+            return math.inf
+        return float_upper(sum((Fraction(value) * count for value, count in each), Fraction(0)))
+
+    def infinite(self) -> Fraction:
+        return 1 - math.prod(
+            ((1 - loss.infinite()) ** count for loss, count in self.parts if loss.infinite()), start=Fraction(1)
+        )
+
+    def pmf(self, grid: Any) -> Floats:
+        points = np.array([float(x) for x in grid])
+        if len(points) < 2 or (np.diff(points) <= 0).any():
+            raise InvalidInput(f"grid={show(grid)}", "a grid must hold increasing numbers", "Pass np.linspace(-2, 2, 401).")
+        spacing = float(np.diff(points).min()) / 4
+        result = np.zeros(len(points) + 1)
+        for parts in self._directions()[:1]:
+            grids = Sum(
+                tuple((from_above(law, spacing, law.atoms[-1][0] if law.atoms else 0.0, 1e-12), k) for law, k in parts)
+            )
+            window = grids.window(0.0)
+            places = np.searchsorted(points, window.values, side="left")
+            result += np.bincount(places, window.masses * math.exp(window.log_moment), minlength=len(points) + 1)
+        return result
+
+    def outputs(self) -> OutputPair | None:
+        return None
+
+    def laws(self) -> tuple[Law, ...]:
+        raise InvalidInput(repr(self), "a total has no law of its own", "Add its parts instead.")
+
+    def report(self, deltas: Iterable[Number] = (1e-5, 1e-6, 1e-10)) -> Any:
+        """Epsilon at each delta by this accountant and by every closed form, side by side."""
+        from sordino.accounting.report import Report
+
+        return Report.of(self, deltas)
+
+    def to_json(self) -> str:
+        parts = [{"count": str(count), "loss": json.loads(loss.to_json())} for loss, count in self.parts]
+        return json.dumps({"kind": "total", "v": 1, "parts": parts})
+
+    def __repr__(self) -> str:
+        return " + ".join(f"{count} * {loss!r}" if count > 1 else repr(loss) for loss, count in self.parts)
+
+
+def _square_upper(x: float) -> float:
+    return x if math.isinf(x) else float_upper(Fraction(x) ** 2)
+
+
+def _load(fields: dict[str, Any]) -> Loss:
+    rule = 'a stored total holds "parts", each with a "loss" and a "count"'
+    try:
+        return total((Loss.from_json(json.dumps(part["loss"])), _count(part["count"])) for part in fields["parts"])
+    except (KeyError, TypeError):
+        raise InvalidInput(show(fields), rule, "Pass a text made by to_json().") from None
+
+
+def _count(text: Any) -> int:
+    if not isinstance(text, str) or not text.isdigit() or int(text) < 1:
+        raise InvalidInput(
+            f"count={show(text)}", "a count must be a whole number of at least 1", "Pass a text made by to_json()."
+        )
+    return int(text)
+
+
+Loss.kinds["total", 1] = _load

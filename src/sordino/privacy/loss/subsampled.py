@@ -1,0 +1,630 @@
+"""The loss of a Laplace or Gaussian release on a Poisson sample: every person is in it independently with probability `rate`.
+
+The worst pair is P = (1 - r) Z + r (Z + c) against Q = (1 - r) Z + r (Z + d), Z the noise in units of its scale, c = `shift`;
+d = 0 when a person is added or removed, d = -c when one is replaced. The loss never falls along the output y, so every view
+is a formula in the one place y where it takes a value. Proofs: subsampled.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import wraps
+from itertools import pairwise
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from flint import acb, arb, ctx
+
+from sordino.errors import InvalidInput
+from sordino.privacy import json_form
+from sordino.privacy.ball import ball, certified, exact_lower, lower, normal_tail, normal_tail_inverse, upper
+from sordino.privacy.exact import decimal_reading, float_upper, readable, show
+from sordino.privacy.loss.base import Loss, OutputPair
+from sordino.privacy.loss.gaussian import GaussianLoss
+from sordino.privacy.loss.laplace import LaplaceLoss
+from sordino.privacy.loss.law import Floats, Law
+from sordino.privacy.neighbors import Neighbors
+
+__all__ = ["SubsampledLoss"]
+
+_A = ParamSpec("_A")
+_T = TypeVar("_T")
+
+_BASES: dict[str, type[LaplaceLoss | GaussianLoss]] = {"gaussian": GaussianLoss, "laplace": LaplaceLoss}
+_MOST_TERMS = 2000  # of a binomial sum; beyond it an integral is faster
+
+
+def _at_rate_one_unsampled(
+    view: Callable[Concatenate[SubsampledLoss, _A], _T],
+) -> Callable[Concatenate[SubsampledLoss, _A], _T]:
+    """The view of the release without sampling where everybody is in the sample."""
+
+    @wraps(view)
+    def chosen(self: SubsampledLoss, *args: _A.args, **kwargs: _A.kwargs) -> _T:
+        if self.rate < 1:
+            return view(self, *args, **kwargs)
+        plain: _T = getattr(self._unsampled(), view.__name__)(*args, **kwargs)
+        return plain
+
+    return chosen
+
+
+class _Split(NamedTuple):
+    """The probabilities of a loss at most, and above, some value."""
+
+    below_p: arb
+    below_q: arb
+    above_p: arb
+    above_q: arb
+
+
+@dataclass(frozen=True, repr=False)
+class SubsampledLoss(Loss):
+    """The privacy loss of one Laplace or Gaussian release on a Poisson sample.
+
+    `base.shift` is how far one person's presence in the sample moves the result, over the scale, for both relations of
+    neighbours. A replaced person may leave one end and enter at the other, so that without sampling the shift is twice that.
+
+    Privacy: holds if the sample is drawn afresh for this release, with every person in it independently with probability at
+    most `rate`, and stays secret. REPLACE with Laplace noise needs that a record moves one coordinate of the result only.
+
+    Source: Zhu, Dong and Wang 2022, Theorem 11; subsampled.md for the replaced record.
+
+    Example:
+        >>> step = SubsampledLoss(GaussianLoss(Fraction(1)), rate=Fraction(1, 100))
+        >>> step
+        SubsampledLoss(GaussianLoss(shift=1), rate=0.01)
+        >>> round(step.epsilon(1e-5), 4), round(step.base.epsilon(1e-5), 4)
+        (0.8346, 4.3772)
+    """
+
+    base: LaplaceLoss | GaussianLoss
+    rate: Fraction
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, LaplaceLoss | GaussianLoss):
+            rule = "only the loss of one Laplace or Gaussian release can be subsampled"
+            raise InvalidInput(f"base={show(self.base)}", rule, "Pass the loss of the release made on the sample.")
+        rate = decimal_reading("rate", self.rate)
+        if not 0 < rate <= 1:
+            hint = "Pass the probability that a person is in the sample, such as Fraction(1, 100)."
+            raise InvalidInput(f"rate={show(self.rate)}", "rate must be greater than 0 and at most 1", hint)
+        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
+
+    def _unsampled(self) -> LaplaceLoss | GaussianLoss:
+        """The release on everybody, against which sampling can only help."""
+        return type(self.base)(self.base.shift - self._other())
+
+    def _other(self) -> Fraction:
+        """The centre of Q that only a sampled person causes."""
+        return -self.base.shift if self.neighbors is Neighbors.REPLACE else Fraction(0)
+
+    def _noise(self) -> _Noise:
+        return _Laplace(self.base.shift) if isinstance(self.base, LaplaceLoss) else _Normal(self.base.shift)
+
+    def _ends(self) -> tuple[arb, arb]:
+        """The smallest and the largest loss, at the working precision."""
+        r = ball(self.rate)
+        if isinstance(self.base, GaussianLoss):
+            return arb.neg_inf() if self._other() else (-r).log1p(), arb.pos_inf()
+        t = ball(self.base.shift)
+        low, high = (r * (-t).expm1()).log1p(), (r * t.expm1()).log1p()
+        return (low - high, high - low) if self._other() else (low, high)
+
+    def _certified_ends(self) -> tuple[arb, arb]:
+        return certified(lambda: self._ends()[0]), certified(lambda: self._ends()[1])
+
+    def _place(self, value: Fraction) -> arb:
+        """The output y at which the loss is `value`, strictly between its ends."""
+        noise, r, loss = self._noise(), ball(self.rate), ball(value)
+        if not self._other():
+            return ball(self.base.shift / 2) + (loss.expm1() / r).log1p() * ball(noise.outputs_per_loss)
+        return noise.mirrored_place(loss if value >= 0 else -loss, r) * (1 if value >= 0 else -1)
+
+    def _split(self, value: Fraction) -> _Split:
+        low, high = self._ends()
+        loss, none, every = ball(value), arb(0), arb(1)
+        if loss < low:
+            return _Split(none, none, every, every)
+        if loss >= high or self._is_top(value):
+            return _Split(every, every, none, none)
+        if not (low < loss < high or self._is_top(-value)):
+            unknown = arb(0.5, 0.5)  # too close to an end to tell at this precision
+            return _Split(unknown, unknown, unknown, unknown)
+        return self._split_at(self._place(value))
+
+    def _is_top(self, value: Fraction) -> bool:
+        """Whether a rational value is the largest loss: only for Laplace noise, replaced, at rate 1/2."""
+        return value == self.base.shift and 2 * self.rate == 1 and bool(self._other()) and isinstance(self.base, LaplaceLoss)
+
+    def _split_at(self, y: arb) -> _Split:
+        """The probabilities of an output at most, and above, y."""
+        tail, r, c, d = self._noise().tail, ball(self.rate), ball(self.base.shift), ball(self._other())
+        return _Split(
+            (1 - r) * tail(-y) + r * tail(c - y),
+            (1 - r) * tail(-y) + r * tail(d - y),
+            (1 - r) * tail(y) + r * tail(y - c),
+            (1 - r) * tail(y) + r * tail(y - d),
+        )
+
+    @_at_rate_one_unsampled
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        factor = ball(epsilon).exp()
+        removed = self._split(epsilon)
+        forth = removed.above_p - factor * removed.above_q
+        if self._other():  # both directions are the same
+            return forth
+        added = self._split(-epsilon)
+        return forth.max(added.below_q - factor * added.below_p)
+
+    @_at_rate_one_unsampled
+    def _epsilon(self, delta: Fraction) -> float:
+        return super()._epsilon(delta)
+
+    @_at_rate_one_unsampled
+    def _epsilon_guess(self, delta: Fraction) -> float:
+        guess = self.base._epsilon_guess(min(delta / self.rate, Fraction(1, 2)))
+        if guess < 700:
+            guess = math.log1p(float(self.rate) * math.expm1(guess))
+        return 1.01 * guess - (math.log1p(-float(self.rate)) if self._other() and self.rate < Fraction(1, 2) else 0) + 1e-300
+
+    @_at_rate_one_unsampled
+    def rdp_ball(self, alpha: Fraction) -> arb:
+        """Removing a person is the worse direction at every order (subsampled.md, Theorem 3), and is the one computed.
+
+        A binomial sum for whole orders if a person is added or removed (Mironov, Talwar and Zhang 2019, Section 3.3),
+        otherwise an integral in balls, tails included.
+        """
+        r = ball(self.rate)
+        if alpha == 1:
+            return self._noise().integral(alpha, self.rate, self._other())
+        if self._other() or alpha.denominator != 1 or alpha > _MOST_TERMS:
+            power = self._noise().integral(alpha, self.rate, self._other())
+        else:
+            n, moment = int(alpha), self._noise().moment
+            power = sum((ball(math.comb(n, k)) * (1 - r) ** (n - k) * r**k * moment(k) for k in range(n + 1)), arb(0))
+        return power.log() / ball(alpha - 1)
+
+    @_at_rate_one_unsampled
+    def trade_off_ball(self, alpha: Fraction) -> arb:
+        error = self._split_at(self._quantile(alpha)).above_q
+        if self._other():
+            return error
+        r = ball(self.rate)
+        return error.min((1 - r) * ball(1 - alpha) + r * self.base.trade_off_ball(alpha))
+
+    def _quantile(self, alpha: Fraction) -> arb:
+        """The y with P[output <= y] = alpha: Newton's method on an interval that always holds it, with bisection."""
+        noise, target, r, c = self._noise(), ball(alpha), ball(self.rate), ball(self.base.shift)
+        first = -noise.tail_inverse(alpha)  # of the part at 0; that of the part at c is c further
+        where = first.union(first + c)
+        for _ in range(4 * ctx.prec):
+            before, middle = where, where.mid()
+            slope = (1 - r) * noise.density(where) + r * noise.density(where - c)
+            newton = middle - (self._split_at(middle).below_p - target) / slope
+            if newton.is_finite():
+                where = where.intersection(newton)
+            if not where.rad() < before.rad() / 2:
+                for share in (Fraction(3, 8), Fraction(5, 8)):
+                    low, high = where.lower(), where.upper()
+                    point = (low + (high - low) * ball(share)).mid()
+                    gap = self._split_at(point).below_p - target
+                    where = where.intersection(point.union(high) if gap < 0 else low.union(point) if gap > 0 else where)
+            if not where.rad() < before.rad() * 0.9:
+                break
+        return where
+
+    @_at_rate_one_unsampled
+    def cdf_ball(self, value: Fraction) -> arb:
+        return self._split(value).below_p
+
+    @_at_rate_one_unsampled
+    def mass_ball(self, low: Fraction, high: Fraction) -> arb:
+        a, b = self._split(low), self._split(high)
+        return a.above_p - b.above_p if a.above_p < 0.5 else b.below_p - a.below_p
+
+    @_at_rate_one_unsampled
+    def maximum(self) -> float:
+        if isinstance(self.base, GaussianLoss):
+            return math.inf
+        return float_upper(self.base.shift) if self._is_top(self.base.shift) else upper(certified(self._top))
+
+    def _top(self) -> arb:
+        """The largest loss, of Laplace noise."""
+        return self._ends()[1]
+
+    @_at_rate_one_unsampled
+    def rho(self) -> float:
+        """An upper bound; for Gaussian noise and ADD_REMOVE no smaller rho holds (subsampled.md, Theorem 4)."""
+        if isinstance(self.base, LaplaceLoss):
+            bound = upper(certified(lambda: self._top() * (self._top() / 2).tanh()))
+        elif self._other():
+            bound = upper(certified(lambda: ball(self.base.shift**2 / 2) - ball(-self.rate).log1p()))
+        else:
+            bound = math.inf
+        return min(bound, self._unsampled().rho())
+
+    @_at_rate_one_unsampled
+    def mu(self) -> float:
+        """An upper bound; for Gaussian noise and ADD_REMOVE no smaller mu holds (subsampled.md, Theorem 4)."""
+        if isinstance(self.base, LaplaceLoss):
+            bound = upper(certified(lambda: 2 * arb(2).sqrt() * (self._top() / 2).tanh().erfinv()))
+        elif self._other():
+            bound = upper(certified(lambda: ball(self.base.shift) + arb(2).sqrt() * ball(self.rate).erfinv()))
+        else:
+            bound = math.inf
+        return min(bound, self._unsampled().mu())
+
+    @_at_rate_one_unsampled
+    def outputs(self) -> OutputPair:
+        r, c, d = float(self.rate), float(self.base.shift), float(self._other())
+        reach = 4.0 if isinstance(self.base, GaussianLoss) else 5.0
+        y = np.linspace(d - reach, c + reach, 401)
+
+        def density(x: Floats) -> Floats:
+            if isinstance(self.base, LaplaceLoss):
+                return np.exp(-np.abs(x)) / 2
+            return np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+
+        p, q = ((1 - r) * density(y) + r * density(y - centre) for centre in (c, d))
+        return OutputPair(tuple(y.tolist()), tuple(p.tolist()), tuple(q.tolist()), discrete=False)
+
+    @_at_rate_one_unsampled
+    def laws(self) -> tuple[Law, ...]:
+        return _float_laws(self)
+
+    def to_json(self) -> str:
+        kind = next(name for name, base in _BASES.items() if isinstance(self.base, base))
+        fields = {"base": kind, "shift": str(self.base.shift), "rate": str(self.rate), "neighbors": self.neighbors.value}
+        return json.dumps({"kind": "subsampled", "v": 1, **fields})
+
+    def __repr__(self) -> str:
+        which = f", neighbors={self.neighbors.value!r}" if self._other() else ""
+        return f"SubsampledLoss({self.base!r}, rate={readable(self.rate)}{which})"
+
+
+class _Noise(ABC):
+    """The noise Z of a release in units of its scale, and the formulas of a pair that depend on its kind."""
+
+    def __init__(self, shift: Fraction) -> None:
+        self.shift = shift
+
+    @property
+    @abstractmethod
+    def outputs_per_loss(self) -> Fraction:
+        """How far y moves when the loss of the unsampled release grows by one."""
+
+    @abstractmethod
+    def tail(self, x: arb) -> arb:
+        """P[Z > x]."""
+
+    @abstractmethod
+    def tail_inverse(self, alpha: Fraction) -> arb:
+        """The x with P[Z > x] = alpha."""
+
+    @abstractmethod
+    def density(self, x: arb) -> arb:
+        """The density of Z."""
+
+    @abstractmethod
+    def moment(self, k: int) -> arb:
+        """The k-th moment under Z of the density of Z + shift over that of Z."""
+
+    @abstractmethod
+    def mirrored_place(self, loss: arb, rate: arb) -> arb:
+        """The y at which the loss of a replaced record is `loss` >= 0."""
+
+    @abstractmethod
+    def integral(self, alpha: Fraction, rate: Fraction, other: Fraction) -> arb:
+        """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q)."""
+
+    @abstractmethod
+    def mirrored_stretch(self, loss: Floats, rate: Fraction) -> Floats:
+        """`mirrored_place` in floats, over `outputs_per_loss`."""
+
+    @abstractmethod
+    def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
+        """How much `mirrored_stretch` grows from `loss` >= 0 to `loss + step`, without cancellation."""
+
+    @abstractmethod
+    def cells(self, x: Floats, end: Floats, width: Floats) -> Floats:
+        """P[x < Z <= end] in floats, for known widths."""
+
+
+class _Piece(NamedTuple):
+    """A stretch of the output axis, where the log densities of Z + c and Z + d over that of Z are `over_z`.
+
+    `log_product(y, a, b)` is the log of the density of Z times those ratios to the powers a and b, with y in one place only.
+    """
+
+    ends: tuple[arb, arb]
+    over_z: tuple[Callable[[acb], acb], Callable[[acb], acb]]
+    log_product: Callable[[acb, Fraction, Fraction], acb]
+
+
+def _integrate(alpha: Fraction, rate: Fraction, pieces: Sequence[_Piece], size: arb) -> arb:
+    """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q), if it is not much smaller than `size`.
+
+    A mixture is written as its larger part times one plus a ratio, changed where the two are equal: for complex y too the
+    ratio then is at most 1 in size, and its log far from a cut.
+    """
+    r, keep = ball(rate), ball(1 - rate)
+    even = (keep / r).log()
+
+    def over_larger_part(log_ratio: acb, sampled: bool, analytic: bool) -> acb:
+        smaller = acb(even) - log_ratio if sampled else log_ratio - acb(even)
+        return acb((r if sampled else keep).log()) + (1 + smaller.exp()).log(analytic=analytic)
+
+    def one(piece: _Piece, a: arb, b: arb) -> arb:
+        middle, (over_c, over_d) = acb((a + b) / 2), piece.over_z
+        c_larger, d_larger = (bool(over(middle).real > even) for over in piece.over_z)
+
+        def f(y: acb, analytic: bool) -> acb:
+            log_c, log_d = over_c(y), over_d(y)
+            rest_p, rest_q = over_larger_part(log_c, c_larger, analytic), over_larger_part(log_d, d_larger, analytic)
+            scale = piece.log_product(y, alpha * c_larger, (1 - alpha) * d_larger)
+            if alpha == 1:
+                return (scale + rest_p).exp() * (log_c * c_larger + rest_p - log_d * d_larger - rest_q)
+            return (scale + acb(ball(alpha)) * rest_p - acb(ball(alpha - 1)) * rest_q).exp()
+
+        return acb.integral(f, a, b, abs_tol=size * arb(2) ** -ctx.prec).real
+
+    total = arb(0)
+    for piece in pieces:
+        a, b = piece.ends
+        cuts = [a, b]
+        for over in piece.over_z:
+            start, end = over(acb(a)).real, over(acb(b)).real
+            if start < even < end or end < even < start:
+                cuts.append((a + (b - a) * (even - start) / (end - start)).mid())
+        total += sum((one(piece, *pair) for pair in pairwise(sorted(cuts, key=float))), arb(0))
+    return total
+
+
+class _Normal(_Noise):
+    @property
+    def outputs_per_loss(self) -> Fraction:
+        return 1 / self.shift
+
+    def tail(self, x: arb) -> arb:
+        return normal_tail(x)
+
+    def tail_inverse(self, alpha: Fraction) -> arb:
+        return normal_tail_inverse(ball(alpha))
+
+    def density(self, x: arb) -> arb:
+        return (-(x**2) / 2).exp() / (2 * arb.pi()).sqrt()
+
+    def moment(self, k: int) -> arb:
+        return ball(self.shift**2 * k * (k - 1) / 2).exp()
+
+    def mirrored_place(self, loss: arb, rate: arb) -> arb:
+        odds = (1 - rate) / rate * ball(self.shift**2 / 2).exp()
+        return (loss / 2 + (odds * (loss / 2).sinh()).asinh()) / ball(self.shift)
+
+    def integral(self, alpha: Fraction, rate: Fraction, other: Fraction) -> arb:
+        c, peak = ball(self.shift), ball(alpha * self.shift)
+        rarity = float(alpha) * (abs(math.log(rate)) + abs(math.log(1 - rate)))
+        reach = math.ceil(math.sqrt(1.4 * (ctx.prec + 20) + 2 * rarity)) + c  # tails beyond it are too small to matter
+        size = (ball(rate) ** ball(alpha) * ball(alpha * (alpha - 1) * self.shift**2 / 2).exp()).max(arb(1))
+
+        def over_z(centre: Fraction) -> Callable[[acb], acb]:
+            return lambda y: acb(ball(centre)) * y - acb(ball(centre**2 / 2))
+
+        def log_product(y: acb, a: Fraction, b: Fraction) -> acb:
+            middle = a * self.shift + b * other
+            rest = ball((middle**2 - a * self.shift**2 - b * other**2) / 2) - (2 * arb.pi()).log() / 2
+            return acb(rest) - (y - acb(ball(middle))) ** 2 / 2
+
+        over = over_z(self.shift), over_z(other)
+        between = [reach, peak - reach] if reach < peak - reach else []
+        ends = [-reach, arb(0), *between, peak, peak + reach]
+        body = _integrate(alpha, rate, [_Piece(pair, over, log_product) for pair in pairwise(ends)], size)
+        return body + self._left_out(alpha, rate, other, reach, peak + reach)
+
+    def _left_out(self, alpha: Fraction, rate: Fraction, other: Fraction, left: arb, right: arb) -> arb:
+        """A ball of the integral's two ends, below -left <= -shift and above `right` (subsampled.md, The integral)."""
+        r, c, d, order = ball(rate), ball(self.shift), ball(other), ball(alpha)
+        if alpha > 1:
+            power = (order * (order - 1) * c**2 / 2).exp() * self.tail(right - order * c)
+            ceiling = (1 - r) * self.tail(right) + r * power
+            above = ceiling * (1 - r) ** (1 - order) if other else ceiling
+            return arb(0).union(self.tail(left) + above)
+        floor = sum(((1 - r) * self.tail(x) + r * self.tail(x + s * d) for x, s in ((left, 1), (right, -1))), arb(0))
+        beyond = self.density(right - c) + c * self.tail(right - c)
+        ceiling = r * ((c - d) * beyond - (c**2 - d**2) / 2 * self.tail(right - c))
+        return (-floor).union(ceiling)
+
+    def mirrored_stretch(self, loss: Floats, rate: Fraction) -> Floats:
+        log_odds = self._log_odds(rate)
+        half = loss / 2
+        far = np.log(-np.expm1(-loss)) + half + log_odds  # log of twice the argument of asinh
+        return half + np.where(far > 100, far, np.arcsinh(np.sinh(np.minimum(half, 300)) * math.exp(min(log_odds, 300))))
+
+    def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
+        # asinh(k) grows by log1p of (w2 - w1)/w1, w = k + sqrt(k^2 + 1); all is scaled by exp(-loss/2) over the odds
+        one = np.exp(-loss / 2 - self._log_odds(rate))
+        k1 = -np.expm1(-loss) / 2
+        growth = np.sinh(step / 4) * (np.exp(step / 4) + np.exp(-loss - step / 4))
+        k2 = k1 + growth
+        s1, s2 = np.hypot(one, k1), np.hypot(one, k2)
+        return step / 2 + np.log1p(growth * (1 + (k1 + k2) / (s1 + s2)) / (k1 + s1))
+
+    def _log_odds(self, rate: Fraction) -> float:
+        return _near(certified(lambda: ball(1 / rate - 1).log() + ball(self.shift**2 / 2)))[0]
+
+    def cells(self, x: Floats, end: Floats, width: Floats) -> Floats:
+        from scipy.special import ndtr
+
+        m = x + width / 2
+        series = 1 + (m**2 - 1 + (m**4 - 6 * m**2 + 3) * width**2 / 80) * width**2 / 24
+        narrow = np.exp(-(m**2) / 2) * width * series / math.sqrt(2 * math.pi)
+        wide = np.where(x < 0, ndtr(end) - ndtr(x), ndtr(-x) - ndtr(-end))
+        return np.where(width * (1 + np.abs(m)) < 0.1, narrow, wide)
+
+
+class _Laplace(_Noise):
+    @property
+    def outputs_per_loss(self) -> Fraction:
+        return Fraction(1, 2)
+
+    def tail(self, x: arb) -> arb:
+        zero = arb(0)  # one formula for both sides of it, so that a ball may lie on both
+        return ((-x.max(zero)).exp() - x.min(zero).expm1()) / 2
+
+    def tail_inverse(self, alpha: Fraction) -> arb:
+        return -ball(2 * alpha).log() if 2 * alpha <= 1 else ball(2 * (1 - alpha)).log()
+
+    def density(self, x: arb) -> arb:
+        return (-abs(x)).exp() / 2
+
+    def moment(self, k: int) -> arb:
+        return (k * ball((k - 1) * self.shift).exp() + (k - 1) * ball(-k * self.shift).exp()) / (2 * k - 1)
+
+    def mirrored_place(self, loss: arb, rate: arb) -> arb:
+        return (loss.expm1() * (rate + (1 - rate) * ball(self.shift).exp()) / rate).log1p() / 2
+
+    def integral(self, alpha: Fraction, rate: Fraction, other: Fraction) -> arb:
+        c, d, log_2, order = ball(self.shift), ball(other), arb(2).log(), ball(alpha)
+
+        def at_end(log_z: arb, *over_z: arb) -> arb:
+            """The integral from an end of the pieces outward, where both mixtures are multiples of the noise."""
+            log_p, log_q = ((ball(rate) * x.expm1()).log1p() for x in over_z)
+            if alpha == 1:
+                return (log_z - log_2 + log_p).exp() * (log_p - log_q)
+            return (log_z - log_2 + order * log_p - (order - 1) * log_q).exp()
+
+        top, bottom = at_end(-c, c, d), at_end(d, -c, -d)
+
+        def right_product(y: acb, a: Fraction, b: Fraction) -> acb:
+            return acb(ball(2 * a - 1)) * y + acb(ball(b * other - a * self.shift) - log_2)
+
+        def left_product(y: acb, a: Fraction, b: Fraction) -> acb:
+            return acb(ball(1 - 2 * b)) * y + acb(ball(b * other - a * self.shift) - log_2)
+
+        right = _Piece((arb(0), c), (lambda y: 2 * y - c, lambda _: acb(d)), right_product)
+        left = _Piece((d, arb(0)), (lambda _: acb(-c), lambda y: d - 2 * y), left_product)
+        return top + bottom + _integrate(alpha, rate, [right, left] if other else [right], top.max(arb(1)))
+
+    def mirrored_stretch(self, loss: Floats, rate: Fraction) -> Floats:
+        return _unmix(loss, self._mirrored_rate(rate)[0])
+
+    def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
+        log_rate, log_keep = self._mirrored_rate(rate)
+        return np.log1p(np.expm1(step) / (math.exp(log_rate) - math.exp(log_keep) * np.expm1(-loss)))
+
+    def _mirrored_rate(self, rate: Fraction) -> tuple[float, float]:
+        """The log of the rate, and of 1 - rate, at which the unsampled loss has the same place as this one has mirrored."""
+
+        def share(part: Fraction, moved: Fraction) -> float:
+            return _near(certified(lambda: (ball(part) * ball(moved).exp() / total()).log()))[0]
+
+        def total() -> arb:
+            return ball(rate) * ball(-self.shift).exp() + ball(1 - rate)
+
+        return share(rate, -self.shift), share(1 - rate, Fraction(0))
+
+    def cells(self, x: Floats, end: Floats, width: Floats) -> Floats:
+        part = -np.expm1(-width) / 2
+        both = -(np.expm1(x) + np.expm1(-end)) / 2
+        return np.where(x >= 0, np.exp(-x) * part, np.where(end <= 0, np.exp(end) * part, both))
+
+
+def _near(value: arb) -> tuple[float, float]:
+    """The float nearest to a number, and the float nearest to what is left."""
+    if not value.is_finite():
+        return (math.inf if value > 0 else -math.inf), 0.0
+    exact = exact_lower(value)
+    first = float(exact)
+    return first, float(exact - Fraction(first))
+
+
+def _log(value: Fraction) -> float:
+    return _near(certified(lambda: ball(value).log()))[0]
+
+
+def _unmix(loss: Floats, log_rate: float) -> Floats:
+    """log1p(expm1(loss)/rate): the loss of the unsampled release where a sampled one has `loss`; exact relatively."""
+    log_ratio = np.where(loss > 0, loss + np.log(-np.expm1(-loss)) - log_rate, -math.inf)
+    ratio = np.expm1(np.minimum(loss, 30)) / math.exp(log_rate)
+    return np.where(log_ratio > 20, np.logaddexp(0, log_ratio), np.log1p(ratio))
+
+
+def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
+    """The law of the loss when a person is removed, and when one is added unless it is the same."""
+    noise, rate, shift, other = loss._noise(), loss.rate, loss.base.shift, loss._other()
+    r, keep, c, d, pace = (float(x) for x in (rate, 1 - rate, shift, other, noise.outputs_per_loss))
+    ends = loss._certified_ends()
+    low, high = (_near(end) for end in ends)
+    floor = _near(certified(lambda: ball(-rate).log1p()))  # below every loss when a person is added or removed
+    log_rate, log_odds = _log(rate), _log(1 / rate - 1)
+
+    def mirrored(main: Floats, step: Floats) -> tuple[Floats, Floats]:
+        y = np.copysign(noise.mirrored_stretch(np.abs(main), rate), main) * pace
+        from_zero = np.maximum(np.maximum(main[:-1], -main[1:]), 0)
+        across = (main[:-1] < 0) & (main[1:] > 0)
+        return y, np.where(across, np.diff(y), noise.mirrored_width(from_zero, step, rate) * pace)
+
+    def straight(main: Floats, rest: Floats, step: Floats) -> tuple[Floats, Floats]:
+        above, close = (main - floor[0]) + (rest - floor[1]), np.expm1(main) < -r / 2
+        unsampled = np.where(close, log_odds + np.log(np.expm1(above)), _unmix(main, log_rate))
+        slope = np.where(close, -np.expm1(-above), r - keep * np.expm1(-main))  # of the loss by the unsampled one
+        return c / 2 + unsampled * pace, np.log1p(np.expm1(step) / slope[:-1]) * pace
+
+    def cells(edges: Floats) -> tuple[Floats, Floats]:
+        # The edges, clipped to the law: a sum of two floats, as its ends must be known better than to one float.
+        under = (edges < low[0]) | ((edges == low[0]) & (low[1] >= 0))
+        over = (edges > high[0]) | ((edges == high[0]) & (high[1] <= 0))
+        main = np.where(under, low[0], np.where(over, high[0], edges))
+        rest = np.where(under, low[1], np.where(over, high[1], 0.0))
+        with np.errstate(all="ignore"):
+            step = np.diff(main) + np.diff(rest)
+            y, width = mirrored(main, step) if other else straight(main, rest, step)
+            if math.isfinite(high[0]):
+                y = np.clip(np.where(under, d, np.where(over, c, y)), d, c)
+            width = np.where(step > 0, np.where(np.isfinite(width), width, math.inf), 0.0)
+            at_zero, at_c, at_d = (noise.cells(y[:-1] - x, y[1:] - x, width) for x in (0.0, c, d))
+            return keep * at_zero + r * at_c, keep * at_zero + r * at_d
+
+    def reversed_cells(edges: Floats) -> tuple[Floats, Floats]:
+        p, q = cells(-edges[::-1])
+        return q[::-1], p[::-1]
+
+    spread = r * min(1.0, c)
+    atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
+    first, last = lower(ends[0]), upper(ends[1])
+    removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells)
+    if other:
+        return (removed,)
+    added = Law(tuple((-value, q) for value, _, q in reversed(atoms)), -last, -first, spread, reversed_cells)
+    return removed, added
+
+
+def _float_atoms(loss: SubsampledLoss, low: float, high: float) -> list[tuple[float, float, float]]:
+    """The smallest and the largest loss of Laplace noise, with their probabilities under P and Q."""
+
+    def chance(place: Fraction, which: int) -> float:
+        return _near(certified(lambda: loss._split_at(ball(place))[which]))[0]
+
+    bottom, top = loss._other(), loss.base.shift
+    return [(low, chance(bottom, 0), chance(bottom, 1)), (high, chance(top, 2), chance(top, 3))]
+
+
+def _load(fields: Mapping[str, Any]) -> SubsampledLoss:
+    base = fields.get("base")
+    if base not in _BASES:
+        raise InvalidInput(
+            f"base={show(base)}", f"the base must be one of: {', '.join(_BASES)}", "Pass a text made by to_json()."
+        )
+    shift, rate = json_form.rational(fields, "shift"), json_form.rational(fields, "rate")
+    return SubsampledLoss(_BASES[base](shift), rate, Neighbors(fields.get("neighbors")))
+
+
+Loss.kinds["subsampled", 1] = _load
