@@ -19,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sordino.accounting import filters
-from sordino.accounting.filters import NOTHING, Charge, Odometer, Remaining, TwoMeterFilter, ZcdpFilter, largest_rho
+from sordino.accounting.charge import NOTHING, Charge
+from sordino.accounting.filters import Remaining, TwoMeterFilter, ZcdpFilter, largest_rho
+from sordino.accounting.odometer import Odometer
 from sordino.errors import BudgetExceeded, InvalidInput, SordinoError
 from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.privacy.ball import ball, certified, exact_lower
@@ -67,6 +69,19 @@ def test_views_are_rounded_up(loss: LaplaceLoss | FiniteLoss) -> None:
     assert float(charge.pure) == pytest.approx(loss.maximum(), rel=1e-15)
     if isinstance(loss, FiniteLoss):
         assert exp_lower(charge.pure) >= 2
+
+
+def test_both_directions_of_a_pair_count() -> None:
+    assert Charge.of(SKEWED) == Charge.of(SKEWED_BACK)
+    assert exp_lower(Charge.of(FiniteLoss((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 4), Fraction(3, 4)))).pure) >= 2.5
+
+
+def test_a_sum_of_losses_costs_what_its_parts_cost() -> None:
+    laplace, gauss = LaplaceLoss(Fraction(1, 3)), GaussianLoss(Fraction(1, 7))
+    assert Charge.of(3 * laplace + gauss, count=2) == Charge.of(laplace, 6) + Charge.of(gauss, 2)
+    assert Charge.of(3 * laplace) == Charge.of(laplace, 3)
+    leaky = FiniteLoss((Fraction(1, 10), Fraction(9, 10)), (Fraction(0), ONE))
+    assert Charge.of(3 * leaky + laplace).delta == Fraction(3, 10)
 
 
 def test_ten_randomized_answers_at_a_tenth_make_one() -> None:
@@ -139,10 +154,10 @@ def test_a_pure_charge_is_that_of_randomized_response(epsilon: Fraction) -> None
     loss = Charge.of(response.loss())
     assert charge.delta == MILLIONTH
     assert charge.pure == epsilon
+    assert loss.pure is not None
+    assert loss.pure <= epsilon
     for stated, real in zip(charge.meters, loss.meters, strict=True):
-        assert stated is not None
-        assert real is not None
-        assert real <= stated <= real * (1 + Fraction(1, 10**5))
+        assert float(stated or 0) == pytest.approx(float(real or 0), rel=1e-5)
 
 
 def test_nothing_known_but_no_privacy_lost() -> None:
@@ -280,6 +295,7 @@ def test_either_meter_is_enough() -> None:
     assert meter.fits(gauss) == 560
     by_gauss = meter.spend(gauss)
     assert by_gauss.remaining.pure is None
+    assert meter.spend(150 * laplace).remaining.pure is None
     by_pure = meter.spend(Charge.of(LaplaceLoss(ONE)))
     assert by_pure.remaining.mu_squared is None
     assert not by_pure.allows(gauss)
@@ -321,11 +337,11 @@ def test_a_lowered_budget_refuses_everything(kind: type[Filter]) -> None:
 @pytest.mark.parametrize(
     ("meter", "charge", "message"),
     [
-        (TwoMeterFilter(Budget(Fraction(3, 10))), Charge(Fraction(1, 2)), "costs epsilon 0.5, epsilon 0.3 is left. Lower"),
-        (TwoMeterFilter(Budget(ONE)), Charge(mu_squared=ONE), "this query costs unbounded epsilon, epsilon 1 is left."),
+        (TwoMeterFilter(Budget(Fraction(3, 10))), Charge(Fraction(1, 2)), "this query costs epsilon 0.5, 0.3 is left. Lo"),
+        (TwoMeterFilter(Budget(ONE)), Charge(mu_squared=ONE), "this query costs unbounded epsilon, 1 is left."),
         (TwoMeterFilter(BUDGET), Charge(Fraction(2), ONE), "this query costs epsilon 2 or mu^2 1, epsilon 1 or mu^2 0.056"),
         (TwoMeterFilter(BUDGET, spent=Charge(mu_squared=MILLIONTH)), Charge(Fraction(2), ONE), ", no epsilon or mu^2 0.056"),
-        (ZcdpFilter(BUDGET), Charge(rho=ONE), "this query costs rho 1, rho 0.024"),
+        (ZcdpFilter(BUDGET), Charge(rho=ONE), "this query costs rho 1, 0.024"),
         (TwoMeterFilter(BUDGET), Charge(ONE, delta=MILLIONTH), "costs delta 1e-06, 0 of the reserved delta is left."),
         (Odometer(BUDGET), Charge(ONE, delta=MILLIONTH), "costs delta 1e-06, 0 of the reserved delta is left."),
     ],
@@ -347,6 +363,11 @@ def test_wrong_kinds_of_things_are_refused(kind: Any) -> None:
     for charge in (ONE, 0.1, None, LaplaceLoss(ONE)):
         with pytest.raises(InvalidInput, match="takes a Charge"):
             kind(BUDGET).spend(charge)
+
+
+@pytest.mark.parametrize("delta", [1e-7, 3e-7, 1e-6, 0.1])
+def test_all_of_a_delta_can_be_reserved_however_it_reads(delta: Any) -> None:
+    assert TwoMeterFilter(Budget(ONE, delta), reserved_delta=delta).free_delta == 0
 
 
 def test_more_wrong_things_are_refused() -> None:
@@ -438,7 +459,8 @@ def revealing(loss: FiniteLoss, delta: Fraction) -> FiniteLoss:
     return FiniteLoss((delta, Fraction(0), *p), (Fraction(0), delta, *q))
 
 
-def exp_lower(epsilon: Fraction) -> Fraction:
+def exp_lower(epsilon: Fraction | None) -> Fraction:
+    assert epsilon is not None
     return exact_lower(certified(lambda: ball(epsilon).exp(), 200))
 
 
@@ -610,13 +632,24 @@ def test_paying_from_either_meter_is_caught() -> None:
 # Odometer
 
 
-def test_the_shares_of_the_rungs_sum_to_one() -> None:
-    def share(j: int) -> Fraction:
-        return Fraction(12, 7 * (abs(j) + 3) * (abs(j) + 4))
+def share(j: int) -> Fraction:
+    return Fraction(12, 7 * (abs(j) + 3) * (abs(j) + 4))
 
+
+def test_the_shares_of_the_rungs_sum_to_one() -> None:
     n = 1000
     rest = 2 * Fraction(12, 7 * (n + 4))  # the telescoping tail beyond n on both sides
     assert sum(share(j) for j in range(-n, n + 1)) + rest == 1
+
+
+@pytest.mark.parametrize("shift", [Fraction(1, 1000), Fraction(1, 30), Fraction(1, 5), ONE, Fraction(7)])
+def test_the_report_is_the_lowest_rung_that_holds_with_its_share(shift: Fraction) -> None:
+    loss = GaussianLoss(shift)
+    report = Odometer(BUDGET, MILLIONTH / 2).spend(Charge.of(loss)).epsilon
+    j = round(math.log(report) / math.log(1.1))
+    assert report == Fraction(11, 10) ** j
+    assert loss.satisfies(report, share(j) * MILLIONTH / 2)
+    assert not loss.satisfies(report * Fraction(10, 11), share(j - 1) * MILLIONTH / 2)
 
 
 def test_pure_reports_are_exact_and_need_no_delta() -> None:

@@ -59,14 +59,14 @@ def _times(points: list[Row], delta: float) -> Any:
 
 
 def _distances(points: list[Row], delta: float) -> Any:
-    scale = alt.Scale(type="log", domain=[FLOOR / 1.6, 1], nice=False)
-    label = f"datum.value <= {FLOOR} ? '≤ 0.000001 %' : format(datum.value * 100, '~f') + ' %'"
+    scale = alt.Scale(type="log", domain=[FLOOR / 2, 2], nice=False)
+    label = f"datum.value <= {FLOOR} ? 'less' : format(datum.value * 100, '~g') + ' %'"
     axis = alt.Axis(grid=False, values=[FLOOR, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1], labelExpr=label, labelColor=FADED)
     title = f"ε above the certified lower end at δ = {delta:g}"
-    subtitle = "dashed: Sordino's target of 0.1 %; a triangle lies below, where no bound may lie"
+    subtitle = "dashed: Sordino's target; a triangle lies below, where no bound may lie"
     shown = _lanes(points, delta, "away", title, subtitle, scale, axis, named=False)
     rule = alt.Chart(alt.InlineData(values=[{"at": TARGET}])).mark_rule(strokeDash=[4, 4], color=FADED)
-    return rule.encode(x=alt.X("at:Q", scale=scale, axis=axis, title=None)) + shown
+    return shown + rule.encode(x=alt.X("at:Q", scale=scale, axis=axis, title=None))
 
 
 def _lanes(
@@ -81,7 +81,7 @@ def _lanes(
         alt.Chart(alt.InlineData(values=chosen))
         .mark_point(size=62, opacity=1, filled=True)
         .encode(
-            y=alt.Y("case:N", scale=alt.Scale(domain=names, paddingInner=0.12), title=None, axis=y_axis),
+            y=alt.Y("case:N", scale=alt.Scale(domain=names, paddingInner=0.12, paddingOuter=0.06), title=None, axis=y_axis),
             yOffset=alt.YOffset("tool:N", scale=alt.Scale(domain=list(TOOLS))),
             x=alt.X(f"{field}:Q", scale=scale, title=None, axis=axis),
             color=alt.Color("tool:N", scale=alt.Scale(domain=list(TOOLS), range=list(COLOURS)), legend=legend),

@@ -78,7 +78,7 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
 
 
 def percent(value: float) -> str:
-    return "0 %" if abs(value) < 1e-11 else f"{100 * value:+.2g} %"
+    return "0 %" if abs(value) < 1e-11 else f"{100 * value:+.0f} %" if abs(value) >= 0.1 else f"{100 * value:+.2g} %"
 
 
 def _tables(rows: list[Row], delta: float) -> Iterator[str]:

@@ -42,8 +42,11 @@ class Bracket:
         return Bracket(max(self.lower, other.lower), min(self.upper, other.upper))
 
 
-def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY) -> Bracket:
-    """epsilon(delta) of the sum of independent losses, in one direction of the pair, for 0 < delta < 1."""
+def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
+    """epsilon(delta) of the sum of independent losses, in one direction of the pair, for 0 < delta < 1.
+
+    Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
+    """
     if _infinite(parts, 1) >= delta:
         return Bracket(math.inf if _infinite(parts, -1) > delta else -math.inf, math.inf)
     if (window := enumerated(parts)) is not None:
@@ -58,7 +61,10 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY) -> B
         lower = _solve(below.window(tilt), (delta + chance - _infinite(parts, -1)) * _scale_error(below), -1)
         return Bracket(lower - _residual(below, chance) - _value_error(below), upper + _value_error(above))
 
-    return _refine(parts, delta, accuracy, once, lambda b: (b.upper - b.lower) / max(abs(b.upper), 1e-9))
+    def width(b: Bracket) -> float:
+        return 0.0 if b.upper <= known else (b.upper - b.lower) / max(abs(b.upper), 1e-9)
+
+    return _refine(parts, delta, accuracy, once, width)
 
 
 def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Bracket:
@@ -115,7 +121,7 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     """A first guess from a rough epsilon; the bracket's width then tells what is needed."""
     scales = [max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread]) for law, _ in parts]
     rough = math.sqrt(sum(count * s * s for s, (_, count) in zip(scales, parts, strict=True)) * -math.log(delta))
-    return min(accuracy * rough / 3, min(scales) / 4)
+    return min(accuracy * rough / 8, min(scales) / 4)
 
 
 def _points(parts: Parts, spacing: float, delta: float) -> float:
@@ -209,9 +215,9 @@ def _residual(grids: Sum, chance: float) -> float:
 
 def _delta(window: Window, epsilon: float, side: int) -> float:
     """The window's E[(1 - e^(epsilon - sum))+], at its upper (+1) or lower (-1) end."""
-    over = window.values > epsilon
-    y = window.values[over] - epsilon
-    masses = np.maximum(window.masses[over] + side * window.error, 0.0)
+    over = int(np.searchsorted(window.values, epsilon, side="right"))
+    y = window.values[over:] - epsilon
+    masses = np.maximum(window.masses[over:] + side * window.error, 0.0)
     inside = float((masses * np.exp(-window.tilt * y) * -np.expm1(-y)).sum())
     if side > 0:  # what lies beyond the window counts; what lies before it only for an epsilon that does, too
         stray = window.above + (window.below if epsilon < window.values[0] else 0.0)
@@ -235,7 +241,7 @@ def _solve(window: Window, target: float, side: int) -> float:
     j = int(np.argmax(after <= wanted))
     gap = a[j] - wanted
     epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])
-    nudge = 2.0**-44 * (1 + abs(epsilon))
+    nudge = 2.0**-30 * (1 + abs(epsilon))
     for _ in range(60):
         if (_delta(window, epsilon, side) - target) * side <= 0:
             return epsilon

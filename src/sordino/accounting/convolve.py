@@ -115,7 +115,7 @@ class Sum:
             masses=np.roll(circle, -(start % size))[: stop - start + 1],
             tilt=tilt,
             log_moment=at.log_moment,
-            error=(self.uses + 4) * (4 * math.log2(size) + 16) * _UNIT,
+            error=(self.uses + 4) * (12 * math.log2(size) + 16) * _UNIT,
             above=above,
             below=below,
         )

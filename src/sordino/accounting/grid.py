@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class OnGrid:
         return self.origin + self.spacing * np.arange(len(self.masses), dtype=np.float64)
 
 
+@lru_cache(maxsize=1024)
 def reach(law: Law, tail: float) -> tuple[float, float]:
     """An interval outside which the law has at most probability `tail` on each side."""
     low, high = law.low, law.high

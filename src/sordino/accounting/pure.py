@@ -197,6 +197,8 @@ def _guess(responses: _Responses, delta: Fraction) -> arb:
     the search begins at Hoeffding's bound.
     """
     scale = float(certified(responses.largest))
+    if scale == 0:
+        return certified(lambda: ball(-delta).log1p())
     with working(_BITS[0] - min(0, math.frexp(scale)[1])):
         target = ball(delta)
         mean, squares = responses.moments()
@@ -204,8 +206,6 @@ def _guess(responses: _Responses, delta: Fraction) -> arb:
         low, high = float(root), min(scale, float(bound))
         at = high if high < scale else (low + high) / 2
         for _ in range(_STEPS):
-            if not low < high:
-                break
             factor = arb(at).exp()
             under_p, under_q, _ = responses.event(Fraction(at))
             gap = under_p - factor * under_q
@@ -221,6 +221,8 @@ def _guess(responses: _Responses, delta: Fraction) -> arb:
                     ahead = math.nextafter(low, high)
                 low = max(low, float(root))
             at = ahead if low < ahead < high else (low + high) / 2
+            if not low < at < high:
+                break
         return root
 
 

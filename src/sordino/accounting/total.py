@@ -22,9 +22,9 @@ from sordino.accounting.bracket import ACCURACY, Bracket, delta_bracket, epsilon
 from sordino.accounting.convolve import Sum
 from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput
-from sordino.privacy.ball import ball, certified, exact_lower
+from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
-from sordino.privacy.loss import GaussianLoss, Loss
+from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.base import Floats, OutputPair
 from sordino.privacy.loss.law import Law
 
@@ -53,7 +53,7 @@ class Total(Loss):
         >>> from sordino import Gaussian, Laplace
         >>> plan = 100 * Laplace(10).loss(1) + Gaussian(5).loss(1)
         >>> plan
-        100 * LaplaceLoss(shift=0.1) + GaussianLoss(shift=0.2)
+        GaussianLoss(shift=0.2) + 100 * LaplaceLoss(shift=0.1)
         >>> 4.79 < plan.epsilon(delta=1e-6) < 4.81
         True
     """
@@ -72,7 +72,7 @@ class Total(Loss):
         if square == 0:
             return None
         root = certified(lambda: ball(square).sqrt())
-        return GaussianLoss(exact_lower(root)), GaussianLoss(-exact_lower(-root))
+        return GaussianLoss(exact_lower(root)), GaussianLoss(exact_upper(root))
 
     def _directions(self) -> list[list[tuple[Law, int]]]:
         """The laws to add, for each direction of the pairs."""
@@ -84,14 +84,20 @@ class Total(Loss):
         return [[(law[i % len(law)], count) for law, count in laws] for i in range(both)]
 
     def _bracket(
-        self, gaussian: Callable[[GaussianLoss], float], numeric: Callable[[list[tuple[Law, int]]], Bracket], none: float
+        self,
+        gaussian: Callable[[GaussianLoss], float],
+        numeric: Callable[[list[tuple[Law, int]], float], Bracket],
+        none: float,
     ) -> Bracket:
         """By the one formula for Gaussians where there is nothing else, else numerically; the worse direction counts."""
         if not self._others and self._gaussians is not None:
             low, high = (gaussian(loss) for loss in self._gaussians)
             return Bracket(low - 2.0**-50 * abs(low), high)
-        ends = [numeric(parts) for parts in self._directions()]
-        return Bracket(max((e.lower for e in ends), default=none), max((e.upper for e in ends), default=none))
+        lower, upper = none, none
+        for parts in self._directions():
+            found = numeric(parts, lower)
+            lower, upper = max(lower, found.lower), max(upper, found.upper)
+        return Bracket(lower, upper)
 
     def epsilon_bounds(self, delta: Number, accuracy: float = ACCURACY) -> Bracket:
         """The certified interval that holds epsilon(delta), at most `accuracy` of it wide unless the plan is very large."""
@@ -101,7 +107,9 @@ class Total(Loss):
         if read.upper == 1:
             return Bracket(-math.inf, -math.inf)
         least = float_lower(read.lower)
-        found = self._bracket(lambda g: g.epsilon(delta), lambda parts: epsilon_bracket(parts, least, accuracy), -math.inf)
+        found = self._bracket(
+            lambda g: g.epsilon(delta), lambda parts, known: epsilon_bracket(parts, least, accuracy, known), -math.inf
+        )
         # `least` may be below delta by a rounding, which lowers the true epsilon by far less than this
         return Bracket(found.lower - 2.0**-40 * (1 + abs(found.lower)), min(found.upper, self.maximum()))
 
@@ -117,7 +125,7 @@ class Total(Loss):
             return Bracket(0.0, 0.0)
         found = self._bracket(
             lambda g: g.delta(epsilon),
-            lambda parts: delta_bracket(parts, float_lower(read.lower), accuracy),
+            lambda parts, _: delta_bracket(parts, float_lower(read.lower), accuracy),
             max(0.0, -math.expm1(float(read.lower))),
         )
         return Bracket(max(0.0, found.lower * (1 - 2.0**-40)), min(1.0, found.upper))
@@ -156,18 +164,19 @@ class Total(Loss):
         return arb(self.trade_off(alpha)).union(1 - ball(alpha))
 
     def maximum(self) -> float:
-        return self._sum(lambda loss: loss.maximum())
+        return self._sum(lambda loss: loss.shift if isinstance(loss, LaplaceLoss) else loss.maximum())
 
     def rho(self) -> float:
-        return self._sum(lambda loss: loss.rho())
+        return self._sum(lambda loss: loss.shift**2 / 2 if isinstance(loss, GaussianLoss) else loss.rho())
 
     def mu(self) -> float:
-        square = self._sum(lambda loss: _square_upper(loss.mu()))
+        square = self._sum(lambda loss: loss.shift**2 if isinstance(loss, GaussianLoss) else _square_upper(loss.mu()))
         return math.sqrt(square) * (1 + 2.0**-50) if math.isfinite(square) else math.inf
 
-    def _sum(self, view: Callable[[Loss], float]) -> float:
+    def _sum(self, view: Callable[[Loss], float | Fraction]) -> float:
+        """A view that adds, exactly where it is a fraction, and rounded up."""
         each = [(view(loss), count) for loss, count in self.parts]
-        if any(math.isinf(value) for value, _ in each):
+        if any(isinstance(value, float) and math.isinf(value) for value, _ in each):
             return math.inf
         return float_upper(sum((Fraction(value) * count for value, count in each), Fraction(0)))
 

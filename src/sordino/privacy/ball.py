@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from sordino.privacy.exact import float_upper
 
-__all__ = ["ball", "certified", "exact_lower", "holds", "lower", "normal_tail", "normal_tail_inverse", "upper", "working"]
+__all__ = ["ball", "certified", "exact_lower", "exact_upper", "holds", "lower", "normal_tail", "normal_tail_inverse", "upper", "working"]
 
 # flint's precision is one setting for the whole process: hold it while it is ours, and across a fork.
 _precision = threading.RLock()
@@ -92,6 +92,13 @@ def exact_lower(value: arb) -> Fraction:
     with working(value.bits() + 64):
         mantissa, exponent = value.lower().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def exact_upper(value: arb) -> Fraction:
+    """The upper end of a finite ball, as the rational number it is."""
+    with working(value.bits() + 64):
+        mirrored = -value
+    return -exact_lower(mirrored)
 
 
 def lower(value: arb) -> float:

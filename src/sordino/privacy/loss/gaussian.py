@@ -7,6 +7,7 @@ formulas below, are proven in mechanisms/gaussian.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,13 +17,14 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, normal_tail, normal_tail_inverse
-from sordino.privacy.exact import float_upper, positive, readable, show
+from sordino.privacy.exact import float_upper, least_reading, positive, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair, smallest_float
 from sordino.privacy.loss.law import Floats, Law
 
 __all__ = ["GaussianLoss", "largest_mu"]
 
 _SMALLEST_MU = 1e-290
+_NEWTON = 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,8 +46,22 @@ class GaussianLoss(Loss):
         mu = float_upper(self.shift)
         if mu > 1e150:
             return math.inf
-        log_delta = math.log(delta.numerator) - math.log(delta.denominator)
-        return mu * mu / 2 + mu * math.sqrt(-2 * log_delta) + 2.0**-1000
+        return mu * mu / 2 + mu * math.sqrt(-2 * _log(delta)) + 2.0**-1000
+
+    def _epsilon(self, delta: Fraction) -> float:
+        """By Newton's method on log delta, then certified among the floats around; if that fails, by bisection."""
+        epsilon = self._epsilon_guess(delta)
+        mu, target = float(self.shift), _log(delta)
+        for _ in range(_NEWTON):
+            if not 1e-300 < mu < 1e150 or not math.isfinite(epsilon):
+                break
+            value = self.delta(epsilon)
+            slope = math.exp(min(700.0, epsilon)) * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2 / value
+            move = (math.log(value) - target) / slope if slope > 0 else 0.0
+            epsilon += move
+            if abs(move) <= 2.0**-50 * abs(epsilon):
+                break
+        return _nearest_good(lambda e: self.satisfies(least_reading(e), delta), epsilon) or super()._epsilon(delta)
 
     def rdp_ball(self, alpha: Fraction) -> arb:
         return ball(alpha * self.shift**2 / 2)
@@ -113,16 +129,39 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     def good(mu: float) -> bool:
         return GaussianLoss(Fraction(mu)).satisfies(epsilon, delta)
 
-    spread = math.sqrt(2 * (math.log(delta.denominator) - math.log(delta.numerator)))
+    spread = math.sqrt(-2 * _log(delta))
     by_tail = 2 * float(epsilon) / (math.sqrt(spread**2 + 2 * float(epsilon)) + spread)
     low = max(by_tail, float(delta) * math.sqrt(2 * math.pi)) * (1 - 2.0**-40)
     if low < _SMALLEST_MU:
         value = f"epsilon={show(float(epsilon))}, delta={show(float(delta))}"
         raise InvalidInput(value, f"they ask for mu below {_SMALLEST_MU}", "Such a guarantee allows no useful release.")
+    guess, target, e = low, _log(delta), float(epsilon)
+    for _ in range(_NEWTON):
+        value = GaussianLoss(Fraction(guess)).delta(epsilon)
+        slope = math.exp(-((e / guess - guess / 2) ** 2) / 2) / math.sqrt(2 * math.pi) / value
+        move = (target - math.log(value)) / slope if slope > 0 else 0.0
+        guess = max(guess + move, guess / 2)
+        if abs(move) <= 2.0**-50 * guess:
+            break
+    near = _nearest_good(lambda x: good(-x), -guess)
+    if near is not None:
+        return Fraction(-near)
     high = 2 * low
     while good(high):
         low, high = high, 2 * high
     return Fraction(-smallest_float(lambda x: good(-x), -high, -low))
+
+
+def _log(delta: Fraction) -> float:
+    return math.log(delta.numerator) - math.log(delta.denominator)
+
+
+def _nearest_good(good: Callable[[float], bool], near: float) -> float | None:
+    """The smallest good float close to `near`, if it is there."""
+    low, high = near - 2.0**-46 * abs(near), near + 2.0**-46 * abs(near)
+    if not math.isfinite(near) or good(low) or not good(high):
+        return None
+    return smallest_float(good, low, high)
 
 
 Loss.kinds["gaussian", 1] = lambda fields: GaussianLoss(json_form.rational(fields, "shift"))

@@ -1,21 +1,20 @@
-"""The loss of a Laplace or Gaussian release on a Poisson sample: every person is in it independently with probability `rate`.
+"""The loss of a Laplace or Gaussian release on a Poisson sample: each person is in it independently, with chance `rate`.
 
-The worst pair is P = (1 - r) Z + r (Z + c) against Q = (1 - r) Z + r (Z + d), Z the noise in units of its scale, c = `shift`;
-d = 0 when a person is added or removed, d = -c when one is replaced. The loss never falls along the output y, so every view
-is a formula in the one place y where it takes a value. Proofs: subsampled.md.
+The worst pair is P = (1 - r) Z + r (Z + c) against Q = (1 - r) Z + r (Z + d): Z the noise in units of its scale, c `shift`,
+d = 0 if a person is added or removed, d = -c if one is replaced. The loss never falls along the output y, so every view is
+a formula in the place y where it takes a value. Proofs: subsampled.md.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 from flint import acb, arb, ctx
@@ -48,10 +47,9 @@ def _at_rate_one_unsampled(
     def chosen(self: SubsampledLoss, *args: _A.args, **kwargs: _A.kwargs) -> _T:
         if self.rate < 1:
             return view(self, *args, **kwargs)
-        plain: _T = getattr(self._unsampled(), view.__name__)(*args, **kwargs)
-        return plain
+        return cast("_T", getattr(self._unsampled, view.__name__)(*args, **kwargs))
 
-    return chosen
+    return cast("Callable[Concatenate[SubsampledLoss, _A], _T]", chosen)
 
 
 class _Split(NamedTuple):
@@ -80,7 +78,7 @@ class SubsampledLoss(Loss):
         >>> step
         SubsampledLoss(GaussianLoss(shift=1), rate=0.01)
         >>> round(step.epsilon(1e-5), 4), round(step.base.epsilon(1e-5), 4)
-        (0.8346, 4.3772)
+        (0.1995, 4.3772)
     """
 
     base: LaplaceLoss | GaussianLoss
@@ -98,14 +96,21 @@ class SubsampledLoss(Loss):
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
 
-    def _unsampled(self) -> LaplaceLoss | GaussianLoss:
-        """The release on everybody, against which sampling can only help."""
-        return type(self.base)(self.base.shift - self._other())
+    @property
+    def _replaced(self) -> bool:
+        return self.neighbors is Neighbors.REPLACE
 
+    @property
     def _other(self) -> Fraction:
-        """The centre of Q that only a sampled person causes."""
-        return -self.base.shift if self.neighbors is Neighbors.REPLACE else Fraction(0)
+        """The centre d of what a sampled person makes of Q."""
+        return -self.base.shift if self._replaced else Fraction(0)
 
+    @property
+    def _unsampled(self) -> LaplaceLoss | GaussianLoss:
+        """The release on everybody, which sampling can only make more private."""
+        return type(self.base)(self.base.shift - self._other)
+
+    @property
     def _noise(self) -> _Noise:
         return _Laplace(self.base.shift) if isinstance(self.base, LaplaceLoss) else _Normal(self.base.shift)
 
@@ -113,18 +118,18 @@ class SubsampledLoss(Loss):
         """The smallest and the largest loss, at the working precision."""
         r = ball(self.rate)
         if isinstance(self.base, GaussianLoss):
-            return arb.neg_inf() if self._other() else (-r).log1p(), arb.pos_inf()
+            return arb.neg_inf() if self._replaced else (-r).log1p(), arb.pos_inf()
         t = ball(self.base.shift)
         low, high = (r * (-t).expm1()).log1p(), (r * t.expm1()).log1p()
-        return (low - high, high - low) if self._other() else (low, high)
+        return (low - high, high - low) if self._replaced else (low, high)
 
     def _certified_ends(self) -> tuple[arb, arb]:
         return certified(lambda: self._ends()[0]), certified(lambda: self._ends()[1])
 
     def _place(self, value: Fraction) -> arb:
         """The output y at which the loss is `value`, strictly between its ends."""
-        noise, r, loss = self._noise(), ball(self.rate), ball(value)
-        if not self._other():
+        noise, r, loss = self._noise, ball(self.rate), ball(value)
+        if not self._replaced:
             return ball(self.base.shift / 2) + (loss.expm1() / r).log1p() * ball(noise.outputs_per_loss)
         return noise.mirrored_place(loss if value >= 0 else -loss, r) * (1 if value >= 0 else -1)
 
@@ -142,11 +147,11 @@ class SubsampledLoss(Loss):
 
     def _is_top(self, value: Fraction) -> bool:
         """Whether a rational value is the largest loss: only for Laplace noise, replaced, at rate 1/2."""
-        return value == self.base.shift and 2 * self.rate == 1 and bool(self._other()) and isinstance(self.base, LaplaceLoss)
+        return value == self.base.shift and 2 * self.rate == 1 and self._replaced and isinstance(self.base, LaplaceLoss)
 
     def _split_at(self, y: arb) -> _Split:
         """The probabilities of an output at most, and above, y."""
-        tail, r, c, d = self._noise().tail, ball(self.rate), ball(self.base.shift), ball(self._other())
+        tail, r, c, d = self._noise.tail, ball(self.rate), ball(self.base.shift), ball(self._other)
         return _Split(
             (1 - r) * tail(-y) + r * tail(c - y),
             (1 - r) * tail(-y) + r * tail(d - y),
@@ -159,7 +164,7 @@ class SubsampledLoss(Loss):
         factor = ball(epsilon).exp()
         removed = self._split(epsilon)
         forth = removed.above_p - factor * removed.above_q
-        if self._other():  # both directions are the same
+        if self._replaced:  # both directions are the same
             return forth
         added = self._split(-epsilon)
         return forth.max(added.below_q - factor * added.below_p)
@@ -171,9 +176,7 @@ class SubsampledLoss(Loss):
     @_at_rate_one_unsampled
     def _epsilon_guess(self, delta: Fraction) -> float:
         guess = self.base._epsilon_guess(min(delta / self.rate, Fraction(1, 2)))
-        if guess < 700:
-            guess = math.log1p(float(self.rate) * math.expm1(guess))
-        return 1.01 * guess - (math.log1p(-float(self.rate)) if self._other() and self.rate < Fraction(1, 2) else 0) + 1e-300
+        return max(math.log1p(float(self.rate) * math.expm1(guess)) if guess < 700 else guess, 2.0**-1000)
 
     @_at_rate_one_unsampled
     def rdp_ball(self, alpha: Fraction) -> arb:
@@ -184,25 +187,25 @@ class SubsampledLoss(Loss):
         """
         r = ball(self.rate)
         if alpha == 1:
-            return self._noise().integral(alpha, self.rate, self._other())
-        if self._other() or alpha.denominator != 1 or alpha > _MOST_TERMS:
-            power = self._noise().integral(alpha, self.rate, self._other())
+            return self._noise.integral(alpha, self.rate, self._other)
+        if self._replaced or alpha.denominator != 1 or alpha > _MOST_TERMS:
+            power = self._noise.integral(alpha, self.rate, self._other)
         else:
-            n, moment = int(alpha), self._noise().moment
+            n, moment = int(alpha), self._noise.moment
             power = sum((ball(math.comb(n, k)) * (1 - r) ** (n - k) * r**k * moment(k) for k in range(n + 1)), arb(0))
         return power.log() / ball(alpha - 1)
 
     @_at_rate_one_unsampled
     def trade_off_ball(self, alpha: Fraction) -> arb:
         error = self._split_at(self._quantile(alpha)).above_q
-        if self._other():
+        if self._replaced:
             return error
         r = ball(self.rate)
         return error.min((1 - r) * ball(1 - alpha) + r * self.base.trade_off_ball(alpha))
 
     def _quantile(self, alpha: Fraction) -> arb:
         """The y with P[output <= y] = alpha: Newton's method on an interval that always holds it, with bisection."""
-        noise, target, r, c = self._noise(), ball(alpha), ball(self.rate), ball(self.base.shift)
+        noise, target, r, c = self._noise, ball(alpha), ball(self.rate), ball(self.base.shift)
         first = -noise.tail_inverse(alpha)  # of the part at 0; that of the part at c is c further
         where = first.union(first + c)
         for _ in range(4 * ctx.prec):
@@ -245,26 +248,26 @@ class SubsampledLoss(Loss):
         """An upper bound; for Gaussian noise and ADD_REMOVE no smaller rho holds (subsampled.md, Theorem 4)."""
         if isinstance(self.base, LaplaceLoss):
             bound = upper(certified(lambda: self._top() * (self._top() / 2).tanh()))
-        elif self._other():
+        elif self._replaced:
             bound = upper(certified(lambda: ball(self.base.shift**2 / 2) - ball(-self.rate).log1p()))
         else:
             bound = math.inf
-        return min(bound, self._unsampled().rho())
+        return min(bound, self._unsampled.rho())
 
     @_at_rate_one_unsampled
     def mu(self) -> float:
         """An upper bound; for Gaussian noise and ADD_REMOVE no smaller mu holds (subsampled.md, Theorem 4)."""
         if isinstance(self.base, LaplaceLoss):
             bound = upper(certified(lambda: 2 * arb(2).sqrt() * (self._top() / 2).tanh().erfinv()))
-        elif self._other():
+        elif self._replaced:
             bound = upper(certified(lambda: ball(self.base.shift) + arb(2).sqrt() * ball(self.rate).erfinv()))
         else:
             bound = math.inf
-        return min(bound, self._unsampled().mu())
+        return min(bound, self._unsampled.mu())
 
     @_at_rate_one_unsampled
     def outputs(self) -> OutputPair:
-        r, c, d = float(self.rate), float(self.base.shift), float(self._other())
+        r, c, d = float(self.rate), float(self.base.shift), float(self._other)
         reach = 4.0 if isinstance(self.base, GaussianLoss) else 5.0
         y = np.linspace(d - reach, c + reach, 401)
 
@@ -286,56 +289,8 @@ class SubsampledLoss(Loss):
         return json.dumps({"kind": "subsampled", "v": 1, **fields})
 
     def __repr__(self) -> str:
-        which = f", neighbors={self.neighbors.value!r}" if self._other() else ""
+        which = f", neighbors={self.neighbors.value!r}" if self._replaced else ""
         return f"SubsampledLoss({self.base!r}, rate={readable(self.rate)}{which})"
-
-
-class _Noise(ABC):
-    """The noise Z of a release in units of its scale, and the formulas of a pair that depend on its kind."""
-
-    def __init__(self, shift: Fraction) -> None:
-        self.shift = shift
-
-    @property
-    @abstractmethod
-    def outputs_per_loss(self) -> Fraction:
-        """How far y moves when the loss of the unsampled release grows by one."""
-
-    @abstractmethod
-    def tail(self, x: arb) -> arb:
-        """P[Z > x]."""
-
-    @abstractmethod
-    def tail_inverse(self, alpha: Fraction) -> arb:
-        """The x with P[Z > x] = alpha."""
-
-    @abstractmethod
-    def density(self, x: arb) -> arb:
-        """The density of Z."""
-
-    @abstractmethod
-    def moment(self, k: int) -> arb:
-        """The k-th moment under Z of the density of Z + shift over that of Z."""
-
-    @abstractmethod
-    def mirrored_place(self, loss: arb, rate: arb) -> arb:
-        """The y at which the loss of a replaced record is `loss` >= 0."""
-
-    @abstractmethod
-    def integral(self, alpha: Fraction, rate: Fraction, other: Fraction) -> arb:
-        """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q)."""
-
-    @abstractmethod
-    def mirrored_stretch(self, loss: Floats, rate: Fraction) -> Floats:
-        """`mirrored_place` in floats, over `outputs_per_loss`."""
-
-    @abstractmethod
-    def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
-        """How much `mirrored_stretch` grows from `loss` >= 0 to `loss + step`, without cancellation."""
-
-    @abstractmethod
-    def cells(self, x: Floats, end: Floats, width: Floats) -> Floats:
-        """P[x < Z <= end] in floats, for known widths."""
 
 
 class _Piece(NamedTuple):
@@ -388,28 +343,40 @@ def _integrate(alpha: Fraction, rate: Fraction, pieces: Sequence[_Piece], size: 
     return total
 
 
-class _Normal(_Noise):
+@dataclass(frozen=True)
+class _Normal:
+    """Normal noise Z in units of its scale, and the formulas of a pair that depend on its kind."""
+
+    shift: Fraction
+
     @property
     def outputs_per_loss(self) -> Fraction:
+        """How far y moves when the loss of the unsampled release grows by one."""
         return 1 / self.shift
 
     def tail(self, x: arb) -> arb:
+        """P[Z > x]."""
         return normal_tail(x)
 
     def tail_inverse(self, alpha: Fraction) -> arb:
+        """The x with P[Z > x] = alpha."""
         return normal_tail_inverse(ball(alpha))
 
     def density(self, x: arb) -> arb:
+        """The density of Z at x."""
         return (-(x**2) / 2).exp() / (2 * arb.pi()).sqrt()
 
     def moment(self, k: int) -> arb:
+        """The k-th moment, under Z, of the density of Z + shift over that of Z."""
         return ball(self.shift**2 * k * (k - 1) / 2).exp()
 
     def mirrored_place(self, loss: arb, rate: arb) -> arb:
+        """The y at which the loss of a replaced record is `loss` >= 0."""
         odds = (1 - rate) / rate * ball(self.shift**2 / 2).exp()
         return (loss / 2 + (odds * (loss / 2).sinh()).asinh()) / ball(self.shift)
 
     def integral(self, alpha: Fraction, rate: Fraction, other: Fraction) -> arb:
+        """The integral over y of p (p/q)^(alpha - 1), or for alpha = 1 of p log(p/q)."""
         c, peak = ball(self.shift), ball(alpha * self.shift)
         rarity = float(alpha) * (abs(math.log(rate)) + abs(math.log(1 - rate)))
         reach = math.ceil(math.sqrt(1.4 * (ctx.prec + 20) + 2 * rarity)) + c  # tails beyond it are too small to matter
@@ -443,34 +410,43 @@ class _Normal(_Noise):
         return (-floor).union(ceiling)
 
     def mirrored_stretch(self, loss: Floats, rate: Fraction) -> Floats:
+        """`mirrored_place` in floats, over `outputs_per_loss`."""
         log_odds = self._log_odds(rate)
         half = loss / 2
         far = np.log(-np.expm1(-loss)) + half + log_odds  # log of twice the argument of asinh
         return half + np.where(far > 100, far, np.arcsinh(np.sinh(np.minimum(half, 300)) * math.exp(min(log_odds, 300))))
 
     def mirrored_width(self, loss: Floats, step: Floats, rate: Fraction) -> Floats:
+        """How much `mirrored_stretch` grows from `loss` >= 0 to `loss + step`, without cancellation."""
         # asinh(k) grows by log1p of (w2 - w1)/w1, w = k + sqrt(k^2 + 1); all is scaled by exp(-loss/2) over the odds
         one = np.exp(-loss / 2 - self._log_odds(rate))
         k1 = -np.expm1(-loss) / 2
         growth = np.sinh(step / 4) * (np.exp(step / 4) + np.exp(-loss - step / 4))
         k2 = k1 + growth
         s1, s2 = np.hypot(one, k1), np.hypot(one, k2)
-        return step / 2 + np.log1p(growth * (1 + (k1 + k2) / (s1 + s2)) / (k1 + s1))
+        grown: Floats = np.log1p(growth * (1 + (k1 + k2) / (s1 + s2)) / (k1 + s1))
+        return step / 2 + grown
 
     def _log_odds(self, rate: Fraction) -> float:
         return _near(certified(lambda: ball(1 / rate - 1).log() + ball(self.shift**2 / 2)))[0]
 
     def cells(self, x: Floats, end: Floats, width: Floats) -> Floats:
+        """P[x < Z <= end] in floats, for widths known better than the ends."""
         from scipy.special import ndtr
 
         m = x + width / 2
         series = 1 + (m**2 - 1 + (m**4 - 6 * m**2 + 3) * width**2 / 80) * width**2 / 24
-        narrow = np.exp(-(m**2) / 2) * width * series / math.sqrt(2 * math.pi)
-        wide = np.where(x < 0, ndtr(end) - ndtr(x), ndtr(-x) - ndtr(-end))
+        narrow: Floats = np.exp(-(m**2) / 2) * width * series / math.sqrt(2 * math.pi)
+        wide: Floats = np.where(x < 0, ndtr(end) - ndtr(x), ndtr(-x) - ndtr(-end))
         return np.where(width * (1 + np.abs(m)) < 0.1, narrow, wide)
 
 
-class _Laplace(_Noise):
+@dataclass(frozen=True)
+class _Laplace:
+    """Laplace noise Z in units of its scale; what its methods are is said at `_Normal`."""
+
+    shift: Fraction
+
     @property
     def outputs_per_loss(self) -> Fraction:
         return Fraction(1, 2)
@@ -537,6 +513,9 @@ class _Laplace(_Noise):
         return np.where(x >= 0, np.exp(-x) * part, np.where(end <= 0, np.exp(end) * part, both))
 
 
+_Noise: TypeAlias = _Normal | _Laplace
+
+
 def _near(value: arb) -> tuple[float, float]:
     """The float nearest to a number, and the float nearest to what is left."""
     if not value.is_finite():
@@ -559,7 +538,7 @@ def _unmix(loss: Floats, log_rate: float) -> Floats:
 
 def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
     """The law of the loss when a person is removed, and when one is added unless it is the same."""
-    noise, rate, shift, other = loss._noise(), loss.rate, loss.base.shift, loss._other()
+    noise, rate, shift, other = loss._noise, loss.rate, loss.base.shift, loss._other
     r, keep, c, d, pace = (float(x) for x in (rate, 1 - rate, shift, other, noise.outputs_per_loss))
     ends = loss._certified_ends()
     low, high = (_near(end) for end in ends)
@@ -597,9 +576,9 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
         p, q = cells(-edges[::-1])
         return q[::-1], p[::-1]
 
-    spread = r * min(1.0, c)
     atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
     first, last = lower(ends[0]), upper(ends[1])
+    spread = r if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))  # about the deviation of a Gaussian's loss
     removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells)
     if other:
         return (removed,)
@@ -613,7 +592,7 @@ def _float_atoms(loss: SubsampledLoss, low: float, high: float) -> list[tuple[fl
     def chance(place: Fraction, which: int) -> float:
         return _near(certified(lambda: loss._split_at(ball(place))[which]))[0]
 
-    bottom, top = loss._other(), loss.base.shift
+    bottom, top = loss._other, loss.base.shift
     return [(low, chance(bottom, 0), chance(bottom, 1)), (high, chance(top, 2), chance(top, 3))]
 
 

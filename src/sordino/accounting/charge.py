@@ -1,0 +1,154 @@
+"""What one release takes from each meter of a filter, in exact rationals: pure epsilon, mu^2, rho, and a delta."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from numbers import Integral
+from typing import TypeAlias
+
+from flint import arb
+
+from sordino.accounting.total import Total
+from sordino.errors import InvalidInput
+from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, upper
+from sordino.privacy.exact import Number, bounds, readable, show
+from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+
+__all__ = ["NOTHING", "Amount", "Amounts", "Charge", "expect_charge"]
+
+Amount: TypeAlias = Fraction | None
+
+
+@dataclass(frozen=True, repr=False)
+class Amounts:
+    """One amount for each currency, None where there is none, and a delta."""
+
+    pure: Amount = None
+    mu_squared: Amount = None
+    rho: Amount = None
+    delta: Fraction = Fraction(0)
+
+    @property
+    def meters(self) -> tuple[Amount, Amount, Amount]:
+        """The amounts of the three currencies."""
+        return self.pure, self.mu_squared, self.rho
+
+    def __repr__(self) -> str:
+        known = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"{type(self).__name__}({', '.join(f'{name}={readable(x)}' for name, x in known if x is not None)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Charge(Amounts):
+    """What one release costs in every currency, exactly; None where no bound is known.
+
+    It claims: for every pair of neighbours the two laws of the release are mixtures (1 - delta) p + delta r and
+    (1 - delta) q + delta s, where p and q are pure-DP, sqrt(mu_squared)-GDP and rho-zCDP, and r and s may be anything.
+
+    Example:
+        >>> Charge.of(GaussianLoss(Fraction(1, 2)), count=3)
+        Charge(mu_squared=0.75, rho=0.375, delta=0)
+    """
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None and field.name != "delta":
+                continue
+            read = bounds(field.name, value).upper
+            if read < 0:
+                rule = f"a charge's {field.name} must be at least zero"
+                raise InvalidInput(f"{field.name}={show(value)}", rule, "Nothing is ever refunded.")
+            object.__setattr__(self, field.name, read)
+
+    @classmethod
+    def of(cls, loss: Loss, count: int = 1) -> Charge:
+        """The charge of `count` releases with this loss: exact where the loss is, else rounded up.
+
+        An outcome that gives the neighbour away is taken out as `delta` if the loss is a `FiniteLoss`; in other losses it
+        is refused. Privacy: filters.md, Theorem 5.
+        """
+        match loss:
+            case LaplaceLoss():
+                one = cls(loss.shift, _squared(loss.mu()), _rational(loss.rho()))
+            case GaussianLoss():
+                one = cls(None, loss.shift**2, loss.shift**2 / 2)
+            case FiniteLoss() if loss.infinite():
+                one = replace(cls.of(_without_certainty(loss)), delta=loss.infinite())
+            case FiniteLoss():
+                ratio = max(max(a / b, b / a) for a, b in zip(loss.p, loss.q, strict=True) if a)
+                # finer than a float, so that a response calibrated to epsilon costs no more than epsilon
+                pure = exact_upper(certified(lambda: ball(ratio).log()))
+                one = cls(pure, _squared(loss.mu()), _rational(loss.rho()))
+            case Total():
+                one = sum((cls.of(part, times) for part, times in loss.parts), NOTHING)
+            case Loss():
+                one = cls(_rational(loss.maximum()), _squared(loss.mu()), _rational(loss.rho()))
+            case _:
+                raise InvalidInput(f"loss={show(loss)}", "only a Loss has a charge", "Pass mechanism.loss(sensitivity).")
+        if one.meters == (None, None, None):
+            hint = "Choose a delta and use Charge.approximate(loss.epsilon(delta), delta)."
+            raise InvalidInput(show(loss), "this loss is unbounded in every currency", hint)
+        return one * count
+
+    @classmethod
+    def approximate(cls, epsilon: Number, delta: Number) -> Charge:
+        """The charge of a release of which only (epsilon, delta)-privacy is known. Privacy: filters.md, Theorem 4."""
+        e, d = bounds("epsilon", epsilon).upper, bounds("delta", delta).upper
+        if e < 0 or not 0 <= d < 1:
+            value, rule = f"epsilon={show(epsilon)}, delta={show(delta)}", "epsilon must be at least 0, and delta in [0, 1)"
+            raise InvalidInput(value, rule, "Pass what the release is known to satisfy.")
+
+        def mu() -> arb:
+            if e < 1:  # without cancellation near zero
+                return 2 * arb(2).sqrt() * (ball(e) / 2).tanh().erfinv()
+            return 2 * normal_tail_inverse(1 / (1 + ball(e).exp()))
+
+        rho = upper(certified(lambda: ball(e) * (ball(e) / 2).tanh()))
+        return cls(e, _squared(upper(certified(mu))), _rational(rho), d)
+
+    def __add__(self, other: Charge) -> Charge:
+        expect_charge(other)
+
+        def plus(a: Amount, b: Amount) -> Amount:
+            return None if a is None or b is None else a + b
+
+        pure, mu_squared = plus(self.pure, other.pure), plus(self.mu_squared, other.mu_squared)
+        return Charge(pure, mu_squared, plus(self.rho, other.rho), self.delta + other.delta)
+
+    def __mul__(self, count: int) -> Charge:
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+            raise InvalidInput(f"count={show(count)}", "a count must be a whole number, at least 1", "Pass an int.")
+        pure, mu_squared, rho = (None if x is None else int(count) * x for x in self.meters)
+        return Charge(pure, mu_squared, rho, int(count) * self.delta)
+
+    __rmul__ = __mul__
+
+
+def _rational(view: float) -> Amount:
+    return Fraction(view) if math.isfinite(view) else None
+
+
+def _squared(view: float) -> Amount:
+    return Fraction(view) ** 2 if math.isfinite(view) else None
+
+
+def _without_certainty(loss: FiniteLoss) -> FiniteLoss:
+    """The pair given that the outcome is one that both sides reach."""
+    common = [(a, b) for a, b in zip(loss.p, loss.q, strict=True) if a and b]
+    if not common:
+        raise InvalidInput(show(loss), "the two sides never give the same outcome", "Such a release has no privacy.")
+    p, q = (tuple(x / sum(side) for x in side) for side in zip(*common, strict=True))
+    return FiniteLoss(p, q)
+
+
+NOTHING = Charge(Fraction(0), Fraction(0), Fraction(0))
+"""The charge of no release at all, from which sums start."""
+
+
+def expect_charge(charge: object) -> None:
+    """Refuse what is not a charge."""
+    if not isinstance(charge, Charge):
+        raise InvalidInput(show(charge), "a filter takes a Charge", "Pass Charge.of(mechanism.loss(sensitivity)).")
