@@ -151,7 +151,7 @@ def test_a_laplace_and_a_gaussian_match_the_integral() -> None:
         assert found.upper <= found.lower * 1.01
 
 
-@pytest.mark.parametrize("mu", [F(1, 1000), F(1, 10), F(1), F(10)])
+@pytest.mark.parametrize("mu", [F(1, 1000), F(1, 10), F(1), F(5)])
 @pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-6, 1e-10, 1e-50, 1e-200])
 def test_the_numeric_path_agrees_with_the_gaussian_formula(mu: F, delta: float) -> None:
     """Gaussians are added analytically; forced through the grid they must still bracket their exact epsilon."""
@@ -160,7 +160,7 @@ def test_the_numeric_path_agrees_with_the_gaussian_formula(mu: F, delta: float) 
     found = epsilon_bracket([(law, 1)], delta)
     slack = 1e-12 * abs(exact)
     assert found.lower - slack <= exact <= found.upper + slack
-    assert exact > 300 or found.upper - found.lower <= 2e-3 * abs(exact)  # e^-300 times 1e-200 is no float
+    assert found.upper - found.lower <= 2e-3 * abs(exact)
     small = delta_bracket([(law, 1)], exact)
     assert small.lower * (1 - 1e-9) <= delta <= small.upper * (1 + 1e-9)
 

@@ -17,7 +17,8 @@ from flint import arb, ctx, fmpq
 
 from sordino.privacy.exact import float_upper
 
-__all__ = ["ball", "certified", "exact_lower", "exact_upper", "holds", "lower", "normal_tail", "normal_tail_inverse", "upper", "working"]
+__all__ = ["ball", "certified", "exact_lower", "exact_upper", "holds", "lower", "normal_tail", "normal_tail_inverse",
+           "upper", "working"]  # fmt: skip
 
 # flint's precision is one setting for the whole process: hold it while it is ours, and across a fork.
 _precision = threading.RLock()

@@ -133,8 +133,8 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     by_tail = 2 * float(epsilon) / (math.sqrt(spread**2 + 2 * float(epsilon)) + spread)
     low = max(by_tail, float(delta) * math.sqrt(2 * math.pi)) * (1 - 2.0**-40)
     if low < _SMALLEST_MU:
-        value = f"epsilon={show(float(epsilon))}, delta={show(float(delta))}"
-        raise InvalidInput(value, f"they ask for mu below {_SMALLEST_MU}", "Such a guarantee allows no useful release.")
+        asked = f"epsilon={show(float(epsilon))}, delta={show(float(delta))}"
+        raise InvalidInput(asked, f"they ask for mu below {_SMALLEST_MU}", "Such a guarantee allows no useful release.")
     guess, target, e = low, _log(delta), float(epsilon)
     for _ in range(_NEWTON):
         value = GaussianLoss(Fraction(guess)).delta(epsilon)

@@ -578,7 +578,7 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
 
     atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
     first, last = lower(ends[0]), upper(ends[1])
-    spread = r if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))  # about the deviation of a Gaussian's loss
+    spread = r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))  # about its deviation
     removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells)
     if other:
         return (removed,)
