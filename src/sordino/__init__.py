@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from sordino.mechanisms.randomized_response import RandomizedResponse
     from sordino.privacy import divergence
     from sordino.privacy.budget import Budget
-    from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
-    from sordino.privacy.loss.subsampled import SubsampledLoss
+    from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss, SubsampledLoss
     from sordino.privacy.neighbors import Neighbors
     from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
 
@@ -43,7 +42,7 @@ _HOME = {
     "Odometer": "accounting.odometer",
     "RandomizedResponse": "mechanisms.randomized_response",
     "SensitivityWitness": "privacy.sensitivity",
-    "SubsampledLoss": "privacy.loss.subsampled",
+    "SubsampledLoss": "privacy.loss",
     "Total": "accounting.total",
     "TwoMeterFilter": "accounting.filters",
     "ZcdpFilter": "accounting.filters",

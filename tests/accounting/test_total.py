@@ -49,20 +49,22 @@ def random_pair(rng: random.Random) -> so.FiniteLoss:
 
 
 def exact_delta(parts: list[tuple[so.FiniteLoss, int]], epsilon: F) -> arb:
-    """Both directions of the product, outcome by outcome."""
-    pairs = [list(zip(loss.p, loss.q, strict=True)) for loss, count in parts for _ in range(count)]
-    joint: dict[tuple[F, F], int] = {(F(1), F(1)): 1}
-    for pair in pairs:
-        nxt: dict[tuple[F, F], int] = {}
-        for (a, b), times in joint.items():
-            for p, q in pair:
-                nxt[a * p, b * q] = nxt.get((a * p, b * q), 0) + times
-        joint = nxt
-    with working(200):
-        factor = ball(epsilon).exp()
-        forth = sum((n * (ball(a) - factor * ball(b)).max(arb(0)) for (a, b), n in joint.items()), arb(0))
-        back = sum((n * (ball(b) - factor * ball(a)).max(arb(0)) for (a, b), n in joint.items()), arb(0))
-        return forth.max(back)
+    """The worst over all ways to turn the pairs, outcome by outcome."""
+    worst = arb(0)
+    for turns in product((False, True), repeat=len(parts)):
+        joint: dict[tuple[F, F], int] = {(F(1), F(1)): 1}
+        for turn, (loss, count) in zip(turns, parts, strict=True):
+            p, q = (loss.q, loss.p) if turn else (loss.p, loss.q)
+            for _ in range(count):
+                nxt: dict[tuple[F, F], int] = {}
+                for (a, b), times in joint.items():
+                    for x, y in zip(p, q, strict=True):
+                        nxt[a * x, b * y] = nxt.get((a * x, b * y), 0) + times
+                joint = nxt
+        with working(200):
+            factor = ball(epsilon).exp()
+            worst = worst.max(sum((n * (ball(a) - factor * ball(b)).max(arb(0)) for (a, b), n in joint.items()), arb(0)))
+    return worst
 
 
 def check_against_enumeration(seed: int) -> None:
@@ -336,3 +338,71 @@ def test_other_refusals() -> None:
 def test_laws_of_the_float_kind_are_all_covered() -> None:
     for loss, k in product(EACH, (1, 2)):
         assert all(isinstance(law, Law) for law in loss.laws()), k
+
+
+# --- subsampled ------------------------------------------------------------------------------------------------------
+
+GAUSSIAN_ONE = so.Gaussian(1).loss(1)
+STEP = so.SubsampledLoss(GAUSSIAN_ONE, F(1, 100))
+
+
+def test_a_thousand_sampled_steps_of_the_research_notes() -> None:
+    """Peers bracket the truth by 2.1195 and 2.124516 at delta 1e-6."""
+    low, high = bounds(1000 * STEP, 1e-6)
+    assert 2.1195 < low <= 2.124516
+    assert 2.1240 < high <= 2.1247
+    assert high <= low * 1.001
+
+
+@pytest.mark.parametrize("neighbors", list(so.Neighbors))
+def test_two_sampled_steps_match_a_double_integral(neighbors: so.Neighbors) -> None:
+    """Both directions, by plain quadrature over the two outputs."""
+    rate, shift = 0.2, 1.5
+    loss = so.SubsampledLoss(so.GaussianLoss(F(3, 2)), F(1, 5), neighbors)
+    y = np.linspace(-9, 10, 3001)
+    width = y[1] - y[0]
+
+    def normal(center: float) -> Any:
+        return np.exp(-((y - center) ** 2) / 2) / math.sqrt(2 * math.pi) * width
+
+    other = -shift if neighbors is so.Neighbors.REPLACE else 0.0
+    p = (1 - rate) * normal(0) + rate * normal(shift)
+    q = (1 - rate) * normal(0) + rate * normal(other)
+    for epsilon in (0.1, 0.5, 1.5):
+        both = [
+            float(np.maximum(np.multiply.outer(a, a) - math.exp(epsilon) * np.multiply.outer(b, b), 0).sum())
+            for a, b in ((p, q), (q, p))
+        ]
+        found = (2 * loss).delta_bounds(epsilon)  # type: ignore[attr-defined]
+        assert found.lower * (1 - 1e-4) <= max(both) <= found.upper * (1 + 1e-4)
+        assert found.upper <= found.lower * 1.02
+
+
+def test_sampling_everybody_is_not_sampling() -> None:
+    assert (50 * so.SubsampledLoss(GAUSSIAN_ONE, F(1))).epsilon(1e-6) == pytest.approx(
+        (50 * GAUSSIAN_ONE).epsilon(1e-6), rel=1e-3
+    )
+    assert (50 * STEP).epsilon(1e-6) < (50 * GAUSSIAN_ONE).epsilon(1e-6) / 10
+
+
+def test_sampled_losses_are_stored_and_add_to_others() -> None:
+    plan = 10 * STEP + LAPLACE
+    assert so.Loss.from_json(plan.to_json()) == plan
+    assert so.Loss.from_json((STORED / "loss_subsampled.json").read_text()) == STEP
+    assert plan.epsilon(1e-6) > LAPLACE.epsilon(1e-6)
+    sampled = 100 * so.SubsampledLoss(so.LaplaceLoss(F(1)), F(1, 50))
+    low, high = bounds(sampled, 1e-6)
+    assert low < high <= sampled.maximum() < 100
+    assert high <= low * 1.001
+
+
+def test_a_finite_pair_may_be_turned_round() -> None:
+    """Which of its sides has the person is not known, so both must cost the same beside a sampled loss."""
+    a = so.FiniteLoss((F(9, 10), F(1, 10)), (F(99, 100), F(1, 100)))
+    b = so.FiniteLoss(a.q, a.p)
+    sampled = 3 * so.SubsampledLoss(so.GaussianLoss(F(2)), F(1, 10))
+    one, other = (sampled + 3 * a).epsilon(1e-4), (sampled + 3 * b).epsilon(1e-4)
+    assert one == pytest.approx(other, rel=1e-6)
+    many = sum((so.FiniteLoss((F(1, n), 1 - F(1, n)), (F(1, 2), F(1, 2))) for n in range(3, 12)), start=LAPLACE)
+    with pytest.raises(InvalidInput, match="asymmetric"):
+        many.epsilon(1e-6)

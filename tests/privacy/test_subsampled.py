@@ -25,8 +25,18 @@ ADD_REMOVE, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE
 RATES = [Fraction(r) for r in ("1/10000", "1/100", "1/2", "9/10")]
 SHIFTS = [Fraction(s) for s in ("1/1000", "1", "5")]
 BASES: tuple[type[GaussianLoss | LaplaceLoss], ...] = (GaussianLoss, LaplaceLoss)
+SOME = [
+    ("1/1000", "1/100"),
+    ("1/1000", "9/10"),
+    ("1", "1/10000"),
+    ("1", "1/100"),
+    ("1", "1/2"),
+    ("5", "1/10000"),
+    ("5", "1/2"),
+]
 LOSSES = [
-    SubsampledLoss(base(shift), rate, neighbors) for base, shift, rate, neighbors in product(BASES, SHIFTS, RATES, Neighbors)
+    SubsampledLoss(base(Fraction(shift)), Fraction(rate), neighbors)
+    for base, (shift, rate), neighbors in product(BASES, SOME, Neighbors)
 ]
 FEW = [loss for loss in LOSSES if loss.base.shift == 1 and loss.rate in (Fraction(1, 100), Fraction(1, 2))]
 
@@ -251,7 +261,7 @@ def trapezoid(loss: SubsampledLoss, alpha: float, swapped: bool) -> float:
 
 @pytest.mark.parametrize("loss", [x for x in LOSSES if x.base.shift == 1], ids=repr)
 def test_renyi_divergence_is_its_integral_and_removing_is_the_worse_direction(loss: SubsampledLoss) -> None:
-    """Theorem 3, and Mironov, Talwar and Zhang 2019, Theorem 5; whole orders are sums, the others integrals."""
+    """Theorem 3 of subsampled.md; whole orders are sums, the others integrals."""
     for alpha in (1.0, 1.25, 2.0, 3.5, 8.0):
         removed, added = (trapezoid(loss, alpha, swapped) for swapped in (False, True))
         assert loss.rdp(alpha) == pytest.approx(removed, rel=2e-5)

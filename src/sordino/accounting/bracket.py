@@ -67,8 +67,11 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     return _refine(parts, delta, accuracy, once, width)
 
 
-def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Bracket:
-    """delta(epsilon) of the sum of independent losses, in one direction of the pair; accuracy is that of epsilon."""
+def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
+    """delta(epsilon) of the sum of independent losses, in one direction of the pair; accuracy is that of epsilon.
+
+    Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
+    """
     if (window := enumerated(parts)) is not None:
         slack = 2.0**-40 * (1 + max(abs(window.values[0]), abs(window.values[-1])))
         lower = _delta(window, epsilon + slack, -1) / (1 + _ENUMERATED) + _infinite(parts, -1)
@@ -86,6 +89,8 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> B
         return Bracket(max(lower, 0.0, -math.expm1(epsilon)), min(upper, 1.0))
 
     def width(b: Bracket) -> float:
+        if b.upper <= known:
+            return 0.0
         return math.log(b.upper / b.lower) / (1 + tilt_hint * abs(epsilon)) if b.lower > 0 else math.inf
 
     tilt_hint = _best_tilt(_grids(parts, guess, _first_spacing(parts, guess, 16 * accuracy), from_above), epsilon=epsilon)

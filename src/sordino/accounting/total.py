@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,16 @@ from flint import arb
 from sordino.accounting.bracket import ACCURACY, Bracket, delta_bracket, epsilon_bracket
 from sordino.accounting.convolve import Sum
 from sordino.accounting.grid import from_above
-from sordino.errors import InvalidInput
+from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
-from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.base import Floats, OutputPair
 from sordino.privacy.loss.law import Law
 
 __all__ = ["Total", "total"]
+
+_MOST_FREE = 6
 
 
 def total(parts: Iterable[tuple[Loss, int]]) -> Loss:
@@ -75,13 +78,29 @@ class Total(Loss):
         return GaussianLoss(exact_lower(root)), GaussianLoss(exact_upper(root))
 
     def _directions(self) -> list[list[tuple[Law, int]]]:
-        """The laws to add, for each direction of the pairs."""
-        laws = [(loss.laws(), count) for loss, count in self._others]
+        """The laws to add, for each way in which the pairs can be turned.
+
+        Sampled losses turn together (the person is there, or not). A finite pair does not say which side has the person, so
+        each that is not symmetric turns by itself; all uses of one turn alike.
+        """
+        laws = [(loss.laws(), count, isinstance(loss, FiniteLoss)) for loss, count in self._others]
         if self._gaussians is not None:
-            laws.append((self._gaussians[1].laws(), 1))
-        laws = [(law, count) for law, count in laws if any(one.atoms != ((0.0, 1.0),) for one in law)]
-        both = max(len(law) for law, _ in laws) if laws else 0
-        return [[(law[i % len(law)], count) for law, count in laws] for i in range(both)]
+            laws.append((self._gaussians[1].laws(), 1, False))
+        laws = [entry for entry in laws if any(law.atoms != ((0.0, 1.0),) for law in entry[0])]
+        free = sum(alone and len(law) > 1 for law, _, alone in laws)
+        if free > _MOST_FREE:
+            rule = f"at most {_MOST_FREE} different finite losses of one plan may be asymmetric"
+            raise TooLarge(f"{free} of them", rule, "Replace some by a symmetric pair that is worse.")
+        if not laws:
+            return []
+        together = any(not alone and len(law) > 1 for law, _, alone in laws) or not free
+        turns: list[list[tuple[Law, int]]] = []
+        for turn in product((0, 1), repeat=free):
+            for common in (0, 1) if together else (0,):
+                own = iter(turn)
+                sides = [next(own) if alone and len(law) > 1 else common for law, _, alone in laws]
+                turns.append([(law[side % len(law)], k) for side, (law, k, _) in zip(sides, laws, strict=True)])
+        return turns if free or any(len(law) > 1 for law, _, _ in laws) else turns[:1]
 
     def _bracket(
         self,
@@ -125,7 +144,7 @@ class Total(Loss):
             return Bracket(0.0, 0.0)
         found = self._bracket(
             lambda g: g.delta(epsilon),
-            lambda parts, _: delta_bracket(parts, float_lower(read.lower), accuracy),
+            lambda parts, known: delta_bracket(parts, float_lower(read.lower), accuracy, known),
             max(0.0, -math.expm1(float(read.lower))),
         )
         return Bracket(max(0.0, found.lower * (1 - 2.0**-40)), min(1.0, found.upper))

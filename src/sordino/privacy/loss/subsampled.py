@@ -68,10 +68,10 @@ class SubsampledLoss(Loss):
     `base.shift` is how far one person's presence in the sample moves the result, over the scale, for both relations of
     neighbours. A replaced person may leave one end and enter at the other, so that without sampling the shift is twice that.
 
-    Privacy: holds if the sample is drawn afresh for this release, with every person in it independently with probability at
-    most `rate`, and stays secret. REPLACE with Laplace noise needs that a record moves one coordinate of the result only.
+    Privacy: holds if the sample is drawn afresh for this release, with every person in it independently with probability
+    `rate`, and stays secret. REPLACE with Laplace noise needs that a record moves one coordinate of the result only.
 
-    Source: Zhu, Dong and Wang 2022, Theorem 11; subsampled.md for the replaced record.
+    Source: Zhu, Dong and Wang 2022 for a person added or removed; subsampled.md proves both pairs.
 
     Example:
         >>> step = SubsampledLoss(GaussianLoss(Fraction(1)), rate=Fraction(1, 100))
@@ -182,7 +182,7 @@ class SubsampledLoss(Loss):
     def rdp_ball(self, alpha: Fraction) -> arb:
         """Removing a person is the worse direction at every order (subsampled.md, Theorem 3), and is the one computed.
 
-        A binomial sum for whole orders if a person is added or removed (Mironov, Talwar and Zhang 2019, Section 3.3),
+        A binomial sum for whole orders if a person is added or removed (Mironov, Talwar and Zhang 2019),
         otherwise an integral in balls, tails included.
         """
         r = ball(self.rate)
@@ -598,10 +598,9 @@ def _float_atoms(loss: SubsampledLoss, low: float, high: float) -> list[tuple[fl
 
 def _load(fields: Mapping[str, Any]) -> SubsampledLoss:
     base = fields.get("base")
-    if base not in _BASES:
-        raise InvalidInput(
-            f"base={show(base)}", f"the base must be one of: {', '.join(_BASES)}", "Pass a text made by to_json()."
-        )
+    if not isinstance(base, str) or base not in _BASES:
+        rule = f"the base must be one of: {', '.join(_BASES)}"
+        raise InvalidInput(f"base={show(base)}", rule, "Pass a text made by to_json().")
     shift, rate = json_form.rational(fields, "shift"), json_form.rational(fields, "rate")
     return SubsampledLoss(_BASES[base](shift), rate, Neighbors(fields.get("neighbors")))
 
