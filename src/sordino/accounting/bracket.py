@@ -23,6 +23,8 @@ ACCURACY = 1e-3
 
 _MOST_POINTS = 2.0**22
 _ROUNDS = 6
+_LOOK = 8.0
+"""How much coarser a second direction is looked at first, since mostly the first is the worse."""
 _ENUMERATED = 2.0**-35
 """What rounding can do to probabilities that are products of up to 2^17 factors and sums of as many terms."""
 _SHARE = 2.0**-14
@@ -64,7 +66,7 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     def width(b: Bracket) -> float:
         return 0.0 if b.upper <= known else (b.upper - b.lower) / max(abs(b.upper), 1e-9)
 
-    return _refine(parts, delta, accuracy, once, width)
+    return _refine(parts, delta, accuracy, once, width, coarser=_LOOK if known > -math.inf else 1.0)
 
 
 def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
@@ -94,7 +96,7 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
         return math.log(b.upper / b.lower) / (1 + tilt_hint * abs(epsilon)) if b.lower > 0 else math.inf
 
     tilt_hint = _best_tilt(_grids(parts, guess, _first_spacing(parts, guess, 16 * accuracy), from_above), epsilon=epsilon)
-    return _refine(parts, guess, accuracy, once, width, tilt_hint)
+    return _refine(parts, guess, accuracy, once, width, tilt_hint, _LOOK if known > -math.inf else 1.0)
 
 
 def _refine(
@@ -104,9 +106,10 @@ def _refine(
     once: Callable[[float, float], Bracket],
     width: Callable[[Bracket], float],
     tilt: float | None = None,
+    coarser: float = 1.0,
 ) -> Bracket:
     """Halve the spacing, or more, until the bracket is as narrow as wanted or the grid as large as allowed."""
-    spacing = _first_spacing(parts, delta, accuracy)
+    spacing = coarser * _first_spacing(parts, delta, accuracy)
     if tilt is None:
         tilt = _best_tilt(_grids(parts, delta, 2 * spacing, from_above), delta=delta)
     best, last = Bracket(-math.inf, math.inf), math.inf
@@ -126,7 +129,7 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     """A first guess from a rough epsilon; the bracket's width then tells what is needed."""
     scales = [max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread]) for law, _ in parts]
     rough = math.sqrt(sum(count * s * s for s, (_, count) in zip(scales, parts, strict=True)) * -math.log(delta))
-    return min(accuracy * rough / 8, min(scales) / 4)
+    return min(accuracy * rough / 5, min(scales) / 4)
 
 
 def _points(parts: Parts, spacing: float, delta: float) -> float:
@@ -246,10 +249,12 @@ def _solve(window: Window, target: float, side: int) -> float:
     j = int(np.argmax(after <= wanted))
     gap = a[j] - wanted
     epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])
-    nudge = 2.0**-30 * (1 + abs(epsilon))
+    least = 2.0**-36 * (1 + abs(epsilon))
+    slope = math.exp(min(700.0, epsilon - middle + window.log_moment - tilt * middle)) * float(b[j])
     for _ in range(60):
-        if (_delta(window, epsilon, side) - target) * side <= 0:
+        off = (_delta(window, epsilon, side) - target) * side
+        if off <= 0:
             return epsilon
-        epsilon += side * nudge
-        nudge *= 4
+        epsilon += side * (least + (1.5 * off / slope if slope > 0 else 0.0))
+        least *= 4
     return side * math.inf
