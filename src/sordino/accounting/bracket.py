@@ -25,8 +25,6 @@ _MOST_POINTS = 2.0**22
 _ROUNDS = 6
 _LOOK = 8.0
 """How much coarser a second direction is looked at first, since mostly the first is the worse."""
-_ENUMERATED = 2.0**-35
-"""What rounding can do to probabilities that are products of up to 2^17 factors and sums of as many terms."""
 _SHARE = 2.0**-14
 """The share of delta that cut tails and residuals may take."""
 
@@ -51,10 +49,10 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     """
     if _infinite(parts, 1) >= delta:
         return Bracket(math.inf if _infinite(parts, -1) > delta else -math.inf, math.inf)
-    if (window := enumerated(parts)) is not None:
-        slack = 2.0**-40 * (1 + max(abs(window.values[0]), abs(window.values[-1])))
-        low = _solve(window, (delta - _infinite(parts, -1)) * (1 + _ENUMERATED), -1)
-        return Bracket(low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + _ENUMERATED), 1) + slack)
+    if (found := enumerated(parts)) is not None:
+        window, error, slack = found
+        low = _solve(window, (delta - _infinite(parts, -1)) * (1 + error), -1)
+        return Bracket(low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + error), 1) + slack)
 
     def once(spacing: float, tilt: float) -> Bracket:
         above, below = (_grids(parts, delta, spacing, put) for put in (from_above, from_below))
@@ -74,10 +72,10 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
 
     Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
     """
-    if (window := enumerated(parts)) is not None:
-        slack = 2.0**-40 * (1 + max(abs(window.values[0]), abs(window.values[-1])))
-        lower = _delta(window, epsilon + slack, -1) / (1 + _ENUMERATED) + _infinite(parts, -1)
-        upper = _delta(window, epsilon - slack, 1) * (1 + _ENUMERATED) + _infinite(parts, 1)
+    if (found := enumerated(parts)) is not None:
+        window, error, slack = found
+        lower = _delta(window, epsilon + slack, -1) / (1 + error) + _infinite(parts, -1)
+        upper = _delta(window, epsilon - slack, 1) * (1 + error) + _infinite(parts, 1)
         return Bracket(max(lower, -math.expm1(epsilon) * (1 - 2.0**-50), 0.0), min(upper, 1.0))
     guess = _chernoff(parts, epsilon)
 
@@ -129,7 +127,8 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     """A first guess from a rough epsilon; the bracket's width then tells what is needed."""
     scales = [max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread]) for law, _ in parts]
     rough = math.sqrt(sum(count * s * s for s, (_, count) in zip(scales, parts, strict=True)) * -math.log(delta))
-    return min(accuracy * rough / 5, min(scales) / 4)
+    aligned = len(parts) == 1 and bool(parts[0][0].atoms)  # then the error is of second order
+    return min(accuracy * rough / (2 if aligned else 5), min(scales) / 4)
 
 
 def _points(parts: Parts, spacing: float, delta: float) -> float:
@@ -178,7 +177,7 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
 
     def bound(log_tilt: float) -> float:
         tilt = math.exp(log_tilt)
-        chernoff = grids.cumulants(tilt).log_moment + _payoff(tilt)
+        chernoff = grids.log_moment(tilt) + _payoff(tilt)
         return chernoff - tilt * epsilon if delta is None else (chernoff - math.log(delta)) / tilt
 
     scale = math.sqrt(max(grids.cumulants(0.0).variance, 1e-300))
@@ -189,7 +188,7 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
     ratio = (math.sqrt(5) - 1) / 2
     c, d = b - ratio * (b - a), a + ratio * (b - a)
     at_c, at_d = bound(c), bound(d)
-    for _ in range(12):
+    for _ in range(8):
         if at_c < at_d:
             b, d, at_d = d, c, at_c
             c = b - ratio * (b - a)
@@ -207,7 +206,7 @@ def _chernoff(parts: Parts, epsilon: float) -> float:
     for _ in range(3):
         grids = _grids(parts, guess, _first_spacing(parts, guess, 0.05), from_above)
         tilt = _best_tilt(grids, epsilon=epsilon)
-        log_delta = grids.cumulants(tilt).log_moment + _payoff(tilt) - tilt * epsilon
+        log_delta = grids.log_moment(tilt) + _payoff(tilt) - tilt * epsilon
         guess = math.exp(max(-650.0, min(math.log(0.3), log_delta - 3)))
     return guess
 

@@ -124,7 +124,8 @@ class Total(Loss):
         if read.lower == 0:
             return Bracket(0.0, self.maximum())
         if read.upper == 1:
-            return Bracket(-math.inf, -math.inf)
+            hint = "Pass a small probability such as 1e-6."
+            raise InvalidInput(f"delta={show(delta)}", "delta must be at least 0 and below 1", hint)
         least = float_lower(read.lower)
         found = self._bracket(
             lambda g: g.epsilon(delta), lambda parts, known: epsilon_bracket(parts, least, accuracy, known), -math.inf
@@ -171,7 +172,7 @@ class Total(Loss):
         a = float_upper(level)
         for epsilon, delta in self._profile:
             best = max(best, 1 - delta - math.exp(epsilon) * a, math.exp(-epsilon) * (1 - delta - a))
-        return best * (1 - 2.0**-40)
+        return max(0.0, best - 2.0**-48)
 
     @cached_property
     def _profile(self) -> list[tuple[float, float]]:
@@ -216,7 +217,9 @@ class Total(Loss):
             )
             window = grids.window(0.0)
             places = np.searchsorted(points, window.values, side="left")
-            result += np.bincount(places, window.masses * math.exp(window.log_moment), minlength=len(points) + 1)
+            masses = (window.masses + window.error) * math.exp(window.log_moment)
+            result += np.bincount(places, masses, minlength=len(points) + 1)
+            result[-1] += window.above + sum(k * part.infinite for part, k in grids.parts)
         return result
 
     def outputs(self) -> OutputPair | None:
