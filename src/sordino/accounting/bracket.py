@@ -23,6 +23,9 @@ ACCURACY = 1e-3
 
 _MOST_POINTS = 2.0**22
 _ROUNDS = 6
+_BELOW = 2.0
+"""How much coarser the grid of the lower end may be: the upper end is the promise."""
+
 _LOOK = 8.0
 """How much coarser a second direction is looked at first, since mostly the first is the worse."""
 _SHARE = 2.0**-14
@@ -55,7 +58,8 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
         return Bracket(low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + error), 1) + slack)
 
     def once(spacing: float, tilt: float) -> Bracket:
-        above, below = (_grids(parts, delta, spacing, put) for put in (from_above, from_below))
+        above = _grids(parts, delta, spacing, from_above)
+        below = _grids(parts, delta, _BELOW * spacing, from_below)
         upper = _solve(above.window(tilt), (delta - _infinite(parts, 1, above)) / _scale_error(above), 1)
         chance = delta * _SHARE
         lower = _solve(below.window(tilt), (delta + chance - _infinite(parts, -1)) * _scale_error(below), -1)
@@ -80,7 +84,8 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
     guess = _chernoff(parts, epsilon)
 
     def once(spacing: float, tilt: float) -> Bracket:
-        above, below = (_grids(parts, guess, spacing, put) for put in (from_above, from_below))
+        above = _grids(parts, guess, spacing, from_above)
+        below = _grids(parts, guess, _BELOW * spacing, from_below)
         window = above.window(tilt)
         upper = _delta(window, epsilon - _value_error(above), 1) * _scale_error(above) + _infinite(parts, 1, above)
         chance = upper * _SHARE
@@ -127,8 +132,14 @@ def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     """A first guess from a rough epsilon; the bracket's width then tells what is needed."""
     scales = [max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread]) for law, _ in parts]
     rough = math.sqrt(sum(count * s * s for s, (_, count) in zip(scales, parts, strict=True)) * -math.log(delta))
+    return min(accuracy * rough / _finer(parts), min(scales) / 4)
+
+
+def _finer(parts: Parts) -> int:
+    """How much finer than accuracy asks: measured, so that the upper end is about as tight as a grid of 1e-4 makes it."""
+    uses = sum(count for _, count in parts)
     aligned = len(parts) == 1 and bool(parts[0][0].atoms)  # then the error is of second order
-    return min(accuracy * rough / (2 if aligned else 5), min(scales) / 4)
+    return (3 if uses < 500 else 10) if aligned else 9
 
 
 def _points(parts: Parts, spacing: float, delta: float) -> float:
