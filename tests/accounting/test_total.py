@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from flint import acb, arb
 
 import sordino as so
+from sordino.accounting import bracket
 from sordino.accounting.bracket import delta_bracket, epsilon_bracket
+from sordino.accounting.pure import epsilon_bounds_response
 from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, working
@@ -99,6 +103,38 @@ def test_random_finite_plans_are_bracketed(block: int) -> None:
 def test_many_random_finite_plans_are_bracketed(block: int) -> None:
     for seed in range(1000 + 150 * block, 1150 + 150 * block):
         check_against_enumeration(seed)
+
+
+@pytest.fixture
+def only_grids() -> Iterator[None]:
+    """Small discrete sums are enumerated; here they must take the road of all others, grids and transforms."""
+    with mock.patch.object(bracket, "enumerated", return_value=None):
+        yield
+
+
+@pytest.mark.usefixtures("only_grids")
+@pytest.mark.parametrize("block", range(4))
+def test_random_finite_plans_are_bracketed_on_grids_too(block: int) -> None:
+    for seed in range(10 * block, 10 * block + 10):
+        check_against_enumeration(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("only_grids")
+@pytest.mark.parametrize("block", range(10))
+def test_many_random_finite_plans_are_bracketed_on_grids_too(block: int) -> None:
+    for seed in range(5000 + 30 * block, 5030 + 30 * block):
+        check_against_enumeration(seed)
+
+
+@pytest.mark.usefixtures("only_grids")
+@pytest.mark.parametrize("delta", [F(1, 10), F(1, 10**6), F(1, 10**30)])
+@pytest.mark.parametrize(("truth", "count"), [(F(3, 4), 50), (F(11, 20), 1000), (F(51, 100), 20_000)])
+def test_randomized_responses_on_grids_hold_the_exact_binomial_value(truth: F, count: int, delta: F) -> None:
+    low, high = bounds(count * so.RandomizedResponse(truth).loss(), delta)
+    exact = epsilon_bounds_response(truth, count, delta)
+    assert low <= exact[1]
+    assert exact[0] <= high <= exact[1] * 1.0001
 
 
 # --- against integrals -----------------------------------------------------------------------------------------------
@@ -309,8 +345,8 @@ def test_the_report_sets_methods_side_by_side(tmp_path: Path) -> None:
     assert "certified sum" in text
     assert "zcdp" in text
     for values in report.closed_forms.values():
-        for value, bracket in zip(values, report.brackets, strict=True):
-            assert value >= bracket.lower
+        for value, found in zip(values, report.brackets, strict=True):
+            assert value >= found.lower
     report.plot(tmp_path / "report.png")
     assert (tmp_path / "report.png").stat().st_size > 5000
     with pytest.raises(InvalidInput, match="delta"):
