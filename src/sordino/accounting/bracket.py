@@ -130,9 +130,10 @@ def _refine(
 
 def _first_spacing(parts: Parts, delta: float, accuracy: float) -> float:
     """A first guess from a rough epsilon; the bracket's width then tells what is needed."""
-    scales = [max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread]) for law, _ in parts]
-    rough = math.sqrt(sum(count * s * s for s, (_, count) in zip(scales, parts, strict=True)) * -math.log(delta))
-    return min(accuracy * rough / _finer(parts), min(scales) / 4)
+    scales = [_scale(law) for law, _ in parts]
+    rough = _deviation(parts) * math.sqrt(-math.log(delta))
+    wanted = min(accuracy * rough / _finer(parts), min(scales) / 4)
+    return max(wanted, _points(parts, 1.0, delta) / _MOST_POINTS)  # a tiny loss beside a large one is not resolved
 
 
 def _finer(parts: Parts) -> int:
@@ -142,9 +143,20 @@ def _finer(parts: Parts) -> int:
     return (3 if uses < 500 else 10) if aligned else 9
 
 
+def _scale(law: Law) -> float:
+    return max([0.7 * abs(value) for value, _ in law.atoms] or [law.spread])
+
+
+def _deviation(parts: Parts) -> float:
+    """Roughly the standard deviation of the sum."""
+    return math.sqrt(sum(count * _scale(law) ** 2 for law, count in parts))
+
+
 def _points(parts: Parts, spacing: float, delta: float) -> float:
+    """How many grid points the laws and the window of their sum take."""
     tail = delta * _SHARE / sum(count for _, count in parts)
-    return sum(high - low for low, high in (reach(law, tail) for law, _ in parts)) / spacing
+    laws = sum(high - low for low, high in (reach(law, tail) for law, _ in parts))
+    return (laws + 16 * _deviation(parts)) / spacing
 
 
 def _grids(parts: Parts, delta: float, spacing: float, put: Callable[[Law, float, float, float], OnGrid]) -> Sum:
@@ -261,10 +273,10 @@ def _solve(window: Window, target: float, side: int) -> float:
     epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])
     least = 2.0**-36 * (1 + abs(epsilon))
     slope = math.exp(min(700.0, epsilon - middle + window.log_moment - tilt * middle)) * float(b[j])
-    for _ in range(60):
+    for _ in range(16):
         off = (_delta(window, epsilon, side) - target) * side
         if off <= 0:
             return epsilon
         epsilon += side * (least + (1.5 * off / slope if slope > 0 else 0.0))
-        least *= 4
+        least *= 32
     return side * math.inf
