@@ -2,14 +2,26 @@
 
 SordinoError
 ├── BudgetExceeded                     a charge does not fit into what is left; nothing was spent
+├── EngineFailed                       the engine failed on admitted work; says nothing of the data, and the charge stays
 └── InvalidInput (also a ValueError)   a value breaks a rule; says value, rule and hint
+    ├── InvalidDeclaration             the owner's declaration breaks a rule; says file, key, rule and fix
     ├── OffLattice                     a number does not lie on the mechanism's lattice
-    └── TooLarge                       an enumeration would not finish; says how large it is
+    ├── TooLarge                       an enumeration would not finish; says how large it is
+    └── UnsupportedSQL                 a question that cannot be asked; says what, where, and what to write instead
 """
 
 from __future__ import annotations
 
-__all__ = ["BudgetExceeded", "InvalidInput", "OffLattice", "SordinoError", "TooLarge"]
+__all__ = [
+    "BudgetExceeded",
+    "EngineFailed",
+    "InvalidDeclaration",
+    "InvalidInput",
+    "OffLattice",
+    "SordinoError",
+    "TooLarge",
+    "UnsupportedSQL",
+]
 
 
 class SordinoError(Exception):
@@ -27,6 +39,16 @@ class BudgetExceeded(SordinoError):
         return type(self), (self.cost, self.left, self.hint)
 
 
+class EngineFailed(SordinoError):
+    """The engine failed after the charge: one fixed text, since its own may quote cells. The charge is not refunded."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not finish this query, and its charge stays spent. "
+            "Check memory, disk space and that the source files are unchanged; details are withheld because they may quote data."
+        )
+
+
 class InvalidInput(SordinoError, ValueError):
     """A value that breaks a rule: the message says which value, which rule, and what to do instead."""
 
@@ -38,9 +60,17 @@ class InvalidInput(SordinoError, ValueError):
         return type(self), (self.value, self.rule, self.hint)
 
 
+class InvalidDeclaration(InvalidInput):
+    """A declaration that breaks a rule; the message points to file and key. No data was read."""
+
+
 class OffLattice(InvalidInput):
     """A number that is not a whole multiple of the mechanism's step."""
 
 
 class TooLarge(InvalidInput):
     """An exhaustive computation that would take too long; nothing was computed."""
+
+
+class UnsupportedSQL(InvalidInput):
+    """SQL outside the supported part; no data was touched and nothing was spent."""

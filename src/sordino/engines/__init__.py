@@ -1,0 +1,1 @@
+"""Where plans run: one small protocol, one file for each engine."""

@@ -1,0 +1,41 @@
+"""What every engine offers: the types of a table's columns, and the whole numbers of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.plan.statement import Statement
+from sordino.query.dataset import Table
+
+__all__ = ["Engine", "Exact"]
+
+
+@dataclass(frozen=True, repr=False)
+class Exact:
+    """Exact sums, before noise, never shown: key columns as lists of cells, and a row of Python integers for each group."""
+
+    keys: tuple[list[Any], ...]
+    sums: npt.NDArray[np.object_]
+
+    def __repr__(self) -> str:
+        return f"Exact({len(self.keys)} key columns, {self.sums.shape[1]} sums)"
+
+
+class Engine(Protocol):
+    """A place where statements run."""
+
+    dialect: str
+
+    def schema(self, table: Table) -> Mapping[str, str]:
+        """The columns of a declared table and the engine's names of their types; no cell is read."""
+
+    def run(self, statement: Statement) -> Exact:
+        """The exact sums of a statement; any failure is an EngineFailed with a fixed text."""
+
+    def close(self) -> None:
+        """Give back what is held."""

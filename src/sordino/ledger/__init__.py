@@ -1,0 +1,1 @@
+"""What was spent: charges, receipts and stored answers."""

@@ -1,0 +1,161 @@
+"""The exponential mechanism: one candidate, drawn with probability proportional to size * exp(-rate * distance), exactly.
+
+Theorem. If between neighbours the products rate * distance change by amounts that differ among the candidates by at most
+epsilon, one draw is epsilon-differentially private. Proof, and why the draw is exact, in exponential.md.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from sordino.errors import InvalidInput
+from sordino.mechanisms.bits import Bits
+from sordino.mechanisms.integers import INT64
+from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, working
+from sordino.privacy.exact import show
+
+__all__ = ["DOUBT", "bounded_range", "draw", "happens", "is_below"]
+
+Whole: TypeAlias = Sequence[int] | npt.NDArray[Any]
+
+DOUBT = 2.0**-48
+"""Lemma 3: how far the float exp(-x) can be from the true one, and the float uniform from its interval, together."""
+
+_BLOCK = 1024
+_ERROR = 2.0**-53
+_FAST_RATES = (Fraction(1, 2**900), Fraction(2**900))
+
+
+def draw(sizes: Whole, distances: Whole, rate: Fraction, bits: Bits, *, always_refine: bool = False) -> int:
+    """The place of one candidate, drawn with probability proportional to size * exp(-rate * distance).
+
+    Sizes are whole and at least 1, below 2^63; distances are whole, at least 0 and of any size; the rate is at least 0.
+    `always_refine` sends the draw through the arbitrary-precision path.
+
+    Privacy: epsilon-differentially private for fixed sizes, if rate * (distance on one - distance on the other neighbour)
+    stays, over all candidates, within an interval of length epsilon.
+    """
+    counts, gaps = _integers("sizes", sizes, 1), _integers("distances", distances, 0)
+    if counts.dtype == object or len(counts) != len(gaps) or rate < 0:
+        value = f"{len(counts)} sizes up to {show(int(counts.max()))}, {len(gaps)} distances, rate={show(rate)}"
+        rule = "there must be as many sizes as distances, sizes below 2^63, and a rate that is at least 0"
+        raise InvalidInput(value, rule, "Give each candidate one size and one distance.")
+    if len(counts) == 1:
+        return 0
+    gaps = gaps - gaps.min()
+    word = bits.word()
+    if not always_refine and (rate == 0 or _FAST_RATES[0] <= rate <= _FAST_RATES[1]):
+        place = _decide(word, counts, gaps, float(rate))
+        if place is not None:
+            return place
+    return _refine(word, counts.tolist(), gaps.tolist(), rate, bits)
+
+
+def _integers(name: str, values: Whole, least: int) -> npt.NDArray[Any]:
+    """As int64, or as Python integers where one does not fit."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind == "f":  # lists that hold integers on both sides of 2^63 arrive as floats
+        array = np.array(values, object)
+    if array.ndim != 1 or not array.size or (array.dtype.kind not in "iuO"):
+        raise InvalidInput(name, f"{name} must be a flat list of whole numbers, and not empty", "Pass integers.")
+    if array.dtype == object and not all(isinstance(x, int) for x in array):
+        raise InvalidInput(name, f"{name} must be whole numbers", "Pass integers.")
+    if array.min() < least:
+        raise InvalidInput(name, f"{name} must be at least {least}", "Leave out candidates that cannot be chosen.")
+    if array.dtype != np.int64:
+        array = array.astype(np.int64 if int(array.max()) < INT64 else object)
+    return array
+
+
+def _decide(word: int, sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float) -> int | None:
+    """The draw that starts with `word` if floats can decide it."""
+    if gaps.dtype == object:
+        gaps = np.minimum(gaps, 2**1000)
+    weights = gaps.astype(np.float64)
+    weights *= -rate
+    np.exp(weights, out=weights)
+    weights *= sizes
+    ends = np.cumsum(np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK)))
+    total = ends[-1]
+    point = total * (word * 2.0**-64)
+    block = int(np.searchsorted(ends, point, side="right"))
+    start = ends[block - 1] if block else 0.0
+    inside = start + np.cumsum(weights[block * _BLOCK : (block + 1) * _BLOCK])
+    place = int(np.searchsorted(inside, point, side="right"))
+    if place == len(inside):
+        return None
+    below = inside[place - 1] if place else start
+    doubt = total * ((8192 + 3 * len(ends)) * _ERROR)
+    if point - below <= doubt or inside[place] - point <= doubt:
+        return None
+    return block * _BLOCK + place
+
+
+def _refine(word: int, sizes: list[int], gaps: list[int], rate: Fraction, bits: Bits) -> int:
+    """The draw that starts with `word`, in ball arithmetic with as many further bits as it takes."""
+    numerator, width = word, 64
+    while True:
+        with working(width + 64 + len(sizes).bit_length()):
+            slope, running, ends = ball(-rate), arb(0), []
+            for size, gap in zip(sizes, gaps, strict=True):
+                running += size * (slope * gap).exp()
+                ends.append(running)
+            point = _uniform(numerator, width) * running
+            place = bisect_left(ends, True, key=lambda end: not bool(end < point))
+            if place < len(ends) and point < ends[place]:
+                return place
+        numerator, width = numerator << 64 | bits.word(), width + 64
+
+
+def _uniform(numerator: int, width: int) -> arb:
+    """All numbers whose first `width` binary places are these."""
+    half = arb(2) ** (-1 - width)
+    return arb((2 * numerator + 1) * half, half)
+
+
+def is_below(numerator: int, width: int, probability: Callable[[], arb], bits: Bits) -> bool:
+    """Whether a uniform that starts with these `width` bits is below a probability given by its ball."""
+    while True:
+        with working(width + 64):
+            uniform, bound = _uniform(numerator, width), probability()
+            if uniform < bound:
+                return True
+            if uniform > bound:
+                return False
+        numerator, width = numerator << 64 | bits.word(), width + 64
+
+
+def happens(exponent: Fraction, bits: Bits) -> bool:
+    """An event of probability exp(-exponent), for an exponent that is at least 0."""
+    if exponent == 0:
+        return True
+    word = bits.word()
+    probability = math.exp(-float(exponent)) if exponent < 700 else 0.0
+    distance = word * 2.0**-64 - probability
+    if abs(distance) > DOUBT:
+        return distance < 0
+    return is_below(word, 64, lambda: ball(-exponent).exp(), bits)
+
+
+def bounded_range(epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """(mu^2, rho) of a draw whose loss is at most epsilon for this theorem's reason; both far below those of pure epsilon.
+
+    Privacy: Theorem 2 of exponential.md, also for draws that follow each other and whose epsilons sum to this one.
+    """
+    if epsilon <= 0:
+        return Fraction(0), Fraction(0)
+
+    def mu() -> arb:
+        if epsilon < 2:  # without cancellation near zero
+            return 2 * arb(2).sqrt() * (ball(epsilon) / 4).tanh().erfinv()
+        return 2 * normal_tail_inverse(1 / (1 + (ball(epsilon) / 2).exp()))
+
+    return exact_upper(certified(lambda: mu() ** 2)), epsilon**2 / 8

@@ -1,0 +1,244 @@
+"""A plan: what runs and what it costs, made together from the query and the declaration alone, so that they cannot disagree.
+
+Every error that a user can make is raised here, before anything is spent or any data are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sordino.accounting.charge import Charge
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.errors import InvalidInput
+from sordino.having import check_having, check_order
+from sordino.plan.channels import Channel, Quantiles, Source, channels_of
+from sordino.plan.cost import Cost
+from sordino.plan.keys import Key, all_keys, bind_key
+from sordino.plan.price import Parts, Price
+from sordino.plan.pricing import best_price
+from sordino.plan.scope import Scope
+from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity, bounding
+from sordino.plan.statement import Lines, Norm, Statement, Term, cell_sums, column, group_sums
+from sordino.privacy.neighbors import Neighbors
+from sordino.query import tree
+from sordino.query.dataset import Dataset, Table
+from sordino.query.expressions import condition, typed
+from sordino.query.typed import Typed
+
+__all__ = ["Plan", "make_plan"]
+
+_MOST_ROWS, _MOST_GROUPS = 2**20, 2**19
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What runs, what it costs and how its numbers become an answer; printing it explains it. Nothing here is from data."""
+
+    query: tree.Query
+    table: Table
+    cost: Cost
+    keys: tuple[Key, ...]
+    channels: tuple[Channel, ...]
+    quantiles: tuple[Quantiles, ...]
+    sources: tuple[Source, ...]
+    who: Contribution
+    units: tuple[int, ...]
+    sensitivities: tuple[Sensitivity, ...]
+    price: Price
+    statement: Statement | None
+    cells: tuple[Statement, ...]
+    note: str
+
+    @property
+    def charge(self) -> Charge:
+        """What it takes from each meter."""
+        return self.price.charge
+
+    @property
+    def private_keys(self) -> bool:
+        """Whether keys are selected with noise."""
+        return any(key.private for key in self.keys)
+
+    @property
+    def aggregate_names(self) -> list[str]:
+        """The names of the aggregates, in order."""
+        return _aggregates(self.query)[1]
+
+    @property
+    def row_weight(self) -> int:
+        """The weight of one whole row in quantiles, and of one whole person in key selection."""
+        return 1 if self.table.person is None else WEIGHT
+
+    @property
+    def moved(self) -> int:
+        """The most weight that one person moves in a quantile column."""
+        return _moved(self.who, self.row_weight)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All that runs."""
+        return (*((self.statement,) if self.statement else ()), *self.cells)
+
+    def sql(self, dialect: str = "duckdb") -> str:
+        """The SQL that runs, in one dialect."""
+        return ";\n\n".join(statement.text(dialect) for statement in self.statements)
+
+    def errors(self) -> dict[str, float | None]:
+        """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""
+        return _errors(self.channels, self.sources, self.units, _aggregates(self.query)[1], self.cost)(self.price)
+
+    def explain(self) -> str:
+        """The plan in words."""
+        from sordino.plan.explain import explain
+
+        return explain(self)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def __repr__(self) -> str:
+        return f"Plan({self.table.name}, {len(self.channels)} sums, {len(self.quantiles)} quantile columns, {self.charge})"
+
+
+def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
+    """The plan of a query at a cost, for what the meter still allows."""
+    scope = Scope(dataset, query)
+    table = scope.table
+    where = condition(query.where, scope.read) if query.where is not None else None
+    aggregates, names = _aggregates(query)
+    _check_names(query, names)
+    keys = tuple(bind_key(_key_name(query, key), typed(key, scope.read)) for key in query.keys)
+    private = any(key.private for key in keys)
+    possible = None if private else len(all_keys(keys)) if keys else 1
+    row_unit = table.person is None
+    certain = (
+        row_unit and not table.public and table.neighbors is Neighbors.REPLACE and where is None and not keys
+        and all(join.kind == "left" for join in query.joins)
+    )  # fmt: skip
+    channels, quantiles, sources = channels_of(aggregates, names, scope, certain=certain)
+    who = _contribution(table, channels, quantiles, keys, possible, certain=certain)
+    scaled = None if row_unit or not keys or (possible is not None and possible <= who.groups) else who.groups
+    units = tuple(1 if row_unit or (scaled is None and c.partial.bounding != "scale") else WEIGHT for c in channels)
+    sensitivities = tuple(bounding(c.partial, who, unit) for c, unit in zip(channels, units, strict=True))
+    parts = _parts(who, sensitivities, quantiles, private=private and not table.public, row_unit=row_unit)
+    found = _errors(tuple(channels), tuple(sources), units, names, cost)
+    price, note = best_price(parts, cost, meter, found)
+    lines = _lines(scope, where, keys, channels, quantiles)
+    norm: Norm = "l1" if price.family == "laplace" else "l2"
+    statement = None
+    if channels or private:
+        terms = [Term(c.partial, None if c.value is None else f"v{i}") for i, c in enumerate(channels)]
+        statement = group_sums(lines, terms, rows=who.rows, groups=scaled, norm=norm, found=private)
+    cells = tuple(cell_sums(lines, f"q{i}", rows=who.rows, groups=scaled) for i in range(len(quantiles)))
+    return Plan(
+        query, table, cost, keys, tuple(channels), tuple(quantiles), tuple(sources), who, units, sensitivities, price,
+        statement, cells, note,
+    )  # fmt: skip
+
+
+def _aggregates(query: tree.Query) -> tuple[list[tree.Aggregate], list[str]]:
+    pairs = [(output.value, output.name) for output in query.outputs if isinstance(output.value, tree.Aggregate)]
+    return [aggregate for aggregate, _ in pairs], [name for _, name in pairs]
+
+
+def _key_name(query: tree.Query, key: tree.Expression) -> str:
+    return next((output.name for output in query.outputs if output.value == key), getattr(key, "name", "an expression"))
+
+
+def _check_names(query: tree.Query, aggregates: list[str]) -> None:
+    names = [output.name for output in query.outputs]
+    if not aggregates:
+        raise InvalidInput("a query without aggregates", "rows are never shown", "Add COUNT(*) or another aggregate.")
+    if query.having is not None:
+        check_having(query.having, names)
+    check_order(query.order, names)
+
+
+def _contribution(
+    table: Table,
+    channels: list[Channel],
+    quantiles: list[Quantiles],
+    keys: tuple[Key, ...],
+    possible: int | None,
+    *,
+    certain: bool,
+) -> Contribution:
+    rows = groups = 1
+    if table.person is not None:
+        if quantiles or any(channel.partial.bounding != "once" for channel in channels):
+            rows = _declared(table, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
+        if keys and possible != 1:
+            groups = _declared(table, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
+            groups = groups if possible is None else min(groups, possible)
+    return Contribution(table.neighbors, rows, groups, bool(keys), certain, table.public)
+
+
+def _declared(table: Table, name: str, example: int, meaning: str, most: int) -> int:
+    value: int | None = getattr(table, name)
+    if value is None:
+        rule = f"this query needs to know {meaning}, and bounds are never guessed"
+        hint = f"Add the line `{name} = {example}` under [tables.{table.name}]."
+        raise InvalidInput(f"tables.{table.name} without {name}", rule, hint)
+    if value > most:
+        raise InvalidInput(f"{name} = {value}", f"it can be at most {most}", "Choose a smaller bound: noise grows with it.")
+    return value
+
+
+def _parts(
+    who: Contribution, sensitivities: tuple[Sensitivity, ...], quantiles: list[Quantiles], *, private: bool, row_unit: bool
+) -> Parts:
+    unit = 1 if row_unit else WEIGHT
+    twice = 2 if who.neighbors is Neighbors.REPLACE else 1
+    keys = (twice * who.groups * unit, unit) if private else None
+    return Parts(sensitivities, (_moved(who, unit),) * len(quantiles), keys)
+
+
+def _moved(who: Contribution, unit: int) -> int:
+    twice = 2 if who.neighbors is Neighbors.REPLACE else 1
+    return 0 if who.public else twice * who.groups * who.rows * unit
+
+
+def _lines(
+    scope: Scope, where: Typed | None, keys: tuple[Key, ...], channels: list[Channel], quantiles: list[Quantiles]
+) -> Lines:
+    """Person, keys and values of the rows that count; rows without a person or a key belong to no group."""
+    items = [exp.alias_(key.sql, f"k{i}", quoted=True) for i, key in enumerate(keys)]
+    items += [exp.alias_(c.value, f"v{i}", quoted=True) for i, c in enumerate(channels) if c.value is not None]
+    items += [exp.alias_(q.value, f"q{i}", quoted=True) for i, q in enumerate(quantiles)]
+    person = scope.table.person is not None
+    if person:
+        items.insert(0, column("u"))
+    inner = exp.select(*(items or [exp.alias_(exp.true(), "c", quoted=True)]))
+    inner = inner.from_(scope.cells().subquery(exp.to_identifier("cells", quoted=True)))
+    present: list[exp.Expr] = [exp.Not(this=exp.Is(this=column("u"), expression=exp.Null()))] if person else []
+    if where is not None:
+        present.append(where.sql)
+    if present:
+        inner = inner.where(*present)
+    names = tuple(f"k{i}" for i in range(len(keys)))
+    if names:
+        outer = exp.select("*").from_(inner.subquery(exp.to_identifier("keyed", quoted=True)))
+        inner = outer.where(*(exp.Not(this=exp.Is(this=column(name), expression=exp.Null())) for name in names))
+    return Lines(inner, names, person)
+
+
+def _errors(
+    channels: tuple[Channel, ...], sources: tuple[Source, ...], units: tuple[int, ...], names: list[str], cost: Cost
+) -> Callable[[Price], dict[str, float | None]]:
+    """The errors to expect of each aggregate, as a function of the price."""
+    rows = None if cost.rows is None else float(cost.rows)
+
+    def errors(price: Price) -> dict[str, float | None]:
+        found: dict[str, float | None] = {}
+        for name, source in zip(names, sources, strict=True):
+            if source.level is not None:
+                found[name] = None
+                continue
+            noise, partial = price.noise(source.channel), channels[source.channel].partial
+            found[name] = partial.error(source.function, units[source.channel], noise, float(cost.confidence), rows)
+        return found
+
+    return errors

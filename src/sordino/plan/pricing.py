@@ -1,0 +1,126 @@
+"""Which noise, and how much of it: the smallest error for an epsilon, or the smallest charge for an error.
+
+Both look at what the session's meters still allow, which is public, and never at data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from sordino.accounting.charge import Charge
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.errors import InvalidInput
+from sordino.plan.cost import Cost
+from sordino.plan.price import Family, Parts, Price, price
+from sordino.privacy.exact import readable
+
+__all__ = ["best_price"]
+
+Errors = Callable[[Price], dict[str, float | None]]
+_KEY_SHARE = Fraction(1, 10)
+_LEAST, _MOST = Fraction(1, 10**6), Fraction(1000)
+
+
+def best_price(parts: Parts, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
+    """The price for the epsilon or for the error that was offered, and in words why this one."""
+    if cost.epsilon is not None:
+        return _chosen(parts, cost.epsilon, cost, meter)
+    return _cheapest(parts, cost, meter, errors)
+
+
+def _chosen(parts: Parts, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
+    """At a given epsilon: the family with the smaller noise among those that still fit, else the smaller one."""
+    offers = [_offer(parts, family, epsilon, cost, meter) for family in _families(parts, cost, meter)]
+    offers.sort(key=lambda offer: offer.spread)
+    fitting = [offer for offer in offers if meter.allows(offer.charge)]
+    best = (fitting or offers)[0]
+    if len(offers) == 1:
+        return best, "the only noise for this budget" if cost.mechanism is None else "as asked"
+    other = next(offer for offer in offers if offer is not best)
+    if best is offers[0]:
+        ratio = math.exp(other.spread - best.spread) if best.spread < other.spread else 1.0
+        return best, f"the smaller error: {other.family} noise would be {ratio:.3g} times as large in all"
+    return best, f"{other.family} noise would be smaller but no longer fits into the budget"
+
+
+def _cheapest(parts: Parts, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
+    """For a given error: in each family the least epsilon that reaches it; then the one that takes less of what is left."""
+    offers = [_reaching(parts, family, cost, meter, errors) for family in _families(parts, cost, meter)]
+    best = min(offers, key=lambda offer: _share(offer.charge, meter))
+    return best, f"the cheapest that reaches the error: {_share(best.charge, meter):.2%} of what is left"
+
+
+def _families(parts: Parts, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
+    if cost.mechanism == "gaussian" and not meter.free_delta:
+        rule = "Gaussian noise needs a delta, and this budget has none to spare"
+        raise InvalidInput('mechanism="gaussian"', rule, "Use Laplace noise, or set delta in [budget].")
+    if cost.mechanism is not None:
+        return [cost.mechanism]
+    return ["laplace", "gaussian"] if meter.free_delta and parts.noisy else ["laplace"]
+
+
+def _offer(parts: Parts, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
+    key_delta = cost.key_delta or meter.reserved_delta * _KEY_SHARE
+    if parts.keys is not None and not key_delta:
+        rule = "selecting private keys needs a delta kept for it, and this budget keeps none"
+        hint = 'Set key_delta in [budget], or declare the keys: type = "category", values = [...].'
+        raise InvalidInput(f"key_delta = {readable(meter.reserved_delta)}", rule, hint)
+    return price(parts, family, epsilon, meter.free_delta, key_delta)
+
+
+def _reaching(parts: Parts, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> Price:
+    """The least epsilon, to four digits, at which every error is as small as asked."""
+
+    def reaches(epsilon: Fraction) -> bool:
+        return _within(errors(_offer(parts, family, epsilon, cost, meter)), cost)
+
+    if parts.count and not reaches(_MOST):
+        rule = f"not even epsilon = {readable(_MOST)} reaches it"
+        raise InvalidInput(f"error={_shown(cost)}", rule, "Allow a larger error.")
+    low, high = _LEAST, _MOST
+    if reaches(low):
+        high = low
+    while high / low > Fraction(10001, 10000):
+        middle = _four_digits(Fraction(math.sqrt(low * high)))
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return _offer(parts, family, high, cost, meter)
+
+
+def _four_digits(x: Fraction) -> Fraction:
+    unit = Fraction(10) ** (math.floor(math.log10(x)) - 3)
+    return math.ceil(x / unit) * unit
+
+
+def _within(found: Mapping[str, float | None], cost: Cost) -> bool:
+    asked = cost.error or Fraction(0)
+    allowed = asked if isinstance(asked, Mapping) else dict.fromkeys(found, asked)
+    unknown = set(allowed) - set(found)
+    if unknown:
+        rule = "there is no such aggregate in this query"
+        raise InvalidInput(f"error of {sorted(unknown)[0]!r}", rule, f"Name some of {', '.join(found)}.")
+    for name, most in allowed.items():
+        error = found[name]
+        if error is None:
+            rule = f"the error of {name!r} depends on the data, so it has no price beforehand"
+            hint = "For means and variances pass rows=..., a number of rows to assume; quantiles are priced by epsilon."
+            raise InvalidInput(f"error={_shown(cost)}", rule, hint)
+        if error > most:
+            return False
+    return True
+
+
+def _shown(cost: Cost) -> str:
+    if isinstance(cost.error, Mapping):
+        return ", ".join(f"{name}: {readable(x)}" for name, x in cost.error.items())
+    return readable(cost.error or Fraction(0))
+
+
+def _share(charge: Charge, meter: TwoMeterFilter) -> float:
+    """The part of what is left that a charge takes, by the meter that suits it best."""
+    pairs = zip(charge.meters, meter.remaining.meters, strict=True)
+    known = [(cost, left) for cost, left in pairs if cost is not None and left is not None]
+    return min((float(cost / left) if left else math.inf * bool(cost) for cost, left in known), default=math.inf)

@@ -1,0 +1,133 @@
+"""Names: which declared column each name of a query means, and the SELECT that reads these columns, cleaned.
+
+SQL is case-insensitive, so names are; a name that is not declared is refused with the nearest ones that are.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from sordino.errors import InvalidInput
+from sordino.plan.statement import column
+from sordino.query import reading, tree
+from sordino.query.dataset import Dataset, Table
+from sordino.query.expressions import typed
+from sordino.query.typed import Typed
+
+__all__ = ["Scope", "find"]
+
+
+def find(kind: str, name: str, known: Iterable[str], hint: str) -> str:
+    """The declared spelling of a name; InvalidInput with the nearest declared ones if there is none."""
+    names = {spelling.casefold(): spelling for spelling in known}
+    if name.casefold() in names:
+        return names[name.casefold()]
+    near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
+    meant = f"Did you mean {names[near[0]]!r}? " if near else ""
+    listed = ", ".join(sorted(names.values())[:20]) or "none"
+    raise InvalidInput(f"{kind} {name!r}", f"no such {kind} is declared", f"{meant}Declared: {listed}. {hint}".strip())
+
+
+class Scope:
+    """The asked table and its public lookups; remembers which columns were used, for `cells`."""
+
+    def __init__(self, dataset: Dataset, query: tree.Query) -> None:
+        self.table = self._table(dataset, query.table)
+        self._joins = [(join, self._public(dataset, join)) for join in query.joins]
+        self._used: dict[tuple[str, str], tuple[str, Typed]] = {}
+        names = [self.table.name, *(table.name for _, table in self._joins)]
+        if len(set(names)) < len(names):
+            raise InvalidInput(f"table {names[-1]!r}", "a table can be named once", "Look it up in one join.")
+
+    @staticmethod
+    def _table(dataset: Dataset, name: str) -> Table:
+        return dataset.tables[find("table", name, dataset.tables, "")]
+
+    def _public(self, dataset: Dataset, join: tree.Join) -> Table:
+        table = self._table(dataset, join.table)
+        if not table.public:
+            rule = "only public tables can be joined: their rows are the same whoever takes part"
+            hint = f"Declare tables.{table.name} with public = true if it protects nobody, or join before declaring."
+            raise InvalidInput(f"JOIN {table.name}", rule, hint)
+        on = {find("column", name, table.columns, f"It is looked up in {table.name}.") for _, name in join.on}
+        if not table.key or set(table.key) != on:
+            keys = ", ".join(table.key) or "none declared"
+            rule = f"a public table is looked up by its whole key ({keys}), so that each row finds at most one"
+            hint = f"Join on the key, or declare tables.{table.name}.key = {sorted(on)!r} if no two rows share it."
+            raise InvalidInput(f"JOIN {table.name} ON {', '.join(sorted(on))}", rule, hint)
+        return table
+
+    def read(self, named: tree.Column) -> Typed:
+        """The cleaned column that a name means; declared columns of the asked table first."""
+        table = self._owner(named)
+        hint = f"Declare it under [tables.{table.name}.columns]."
+        known = _with_person(table)
+        name = find("column", named.name, known, hint)
+        if name not in table.columns:
+            rule = f"it names the protected persons of {table.name} and is not declared as a column"
+            raise InvalidInput(f"column {name!r}", rule, f"Use COUNT(DISTINCT {name}), or declare what is public of it.")
+        key = (table.name, name)
+        if key not in self._used:
+            cleaned = reading.read(table.columns[name], column(name, table.name))
+            self._used[key] = (f"c{len(self._used)}", cleaned)
+        alias, cleaned = self._used[key]
+        return Typed(cleaned.type, column(alias), domain=cleaned.domain)
+
+    def _owner(self, named: tree.Column) -> Table:
+        tables = [self.table, *(table for _, table in self._joins)]
+        if named.table is not None:
+            name = find("table", named.table, (table.name for table in tables), "It is not in FROM or JOIN.")
+            return next(table for table in tables if table.name == name)
+        for table in tables:
+            if named.name.casefold() in {name.casefold() for name in _with_person(table)}:
+                return table
+        return self.table
+
+    def is_person(self, named: tree.Expression) -> bool:
+        """Whether an expression is the column that names the protected person."""
+        person = self.table.person
+        if person is None or not isinstance(named, tree.Column):
+            return False
+        own = named.table is None or named.table.casefold() == self.table.name.casefold()
+        return own and named.name.casefold() == person.casefold()
+
+    def cells(self) -> exp.Select:
+        """All columns that were used, cleaned, with the person as `u`; to be called last."""
+        matches = [self._match(join, public) for join, public in self._joins]
+        own = self._columns(self.table)
+        if self.table.person is not None:
+            own.insert(0, exp.alias_(column(self.table.person, self.table.name), "u", quoted=True))
+        cells = exp.select(*(own or [exp.alias_(exp.true(), "c", quoted=True)])).from_(_quoted(self.table.name))
+        for i, ((join, public), match) in enumerate(zip(self._joins, matches, strict=True)):
+            looked_up = self._lookup(public).subquery(_quoted(f"p{i}"))
+            kind = "LEFT" if join.kind == "left" else "INNER"
+            cells = exp.select("*").from_(cells.subquery(_quoted(f"q{i}"))).join(looked_up, on=match, join_type=kind)
+        return cells
+
+    def _match(self, join: tree.Join, public: Table) -> exp.Expr:
+        pairs = [tree.Call("=", (left, tree.Column(right, public.name))) for left, right in join.on]
+        return exp.and_(*(typed(pair, self.read).sql for pair in pairs))
+
+    def _columns(self, table: Table) -> list[exp.Expr]:
+        used = [entry for (owner, _), entry in self._used.items() if owner == table.name]
+        return [exp.alias_(cleaned.sql, alias, quoted=True) for alias, cleaned in used]
+
+    def _lookup(self, public: Table) -> exp.Select:
+        """The used columns of a public table, certainly one row for each key whatever the file holds."""
+        keys = [self._used[public.name, name][0] for name in public.key]
+        others = [entry[0] for (owner, _), entry in self._used.items() if owner == public.name and entry[0] not in keys]
+        rows = exp.select(*self._columns(public)).from_(_quoted(public.name))
+        one = [exp.alias_(exp.Min(this=column(alias)), alias, quoted=True) for alias in others]
+        chosen = exp.select(*(column(key) for key in keys), *one).from_(rows.subquery(_quoted("r")))
+        return chosen.group_by(*(column(key) for key in keys))
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+def _with_person(table: Table) -> list[str]:
+    return [*table.columns, *([table.person] if table.person and table.person not in table.columns else [])]

@@ -1,0 +1,88 @@
+"""How far one person moves a channel's sums, in every norm; the proofs are in sensitivity.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sordino.privacy.neighbors import Neighbors
+from sordino.query.aggregates.partial import Partial
+
+__all__ = ["WEIGHT", "Contribution", "Sensitivity", "bounding", "square_root_upper"]
+
+WEIGHT = 2**16
+"""The weight of a person whose contribution is not scaled down: weights are whole multiples of 1/WEIGHT."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What the declaration and the query say of one person: rows a group, groups, and the neighbour relation.
+
+    `certain` says that each person has exactly one row, and that no filter or group leaves it out. `public` says that the
+    table protects nobody.
+    """
+
+    neighbors: Neighbors
+    rows: int
+    groups: int
+    grouped: bool
+    certain: bool = False
+    public: bool = False
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The largest distances between neighbours, in whole units of the channel's lattice; `l0` counts coordinates."""
+
+    l0: int | None
+    l1: int
+    l2_squared: int
+    linf: int
+
+    @property
+    def l2(self) -> Fraction:
+        """The L2 distance, rounded up where it is irrational."""
+        return square_root_upper(self.l2_squared)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether neighbours never differ, so that the value is public."""
+        return self.l1 == 0
+
+
+def square_root_upper(square: int) -> Fraction:
+    """The square root of a whole number, rounded up to a multiple of 2^-32; exact for squares."""
+    root = math.isqrt(square)
+    if root * root == square:
+        return Fraction(root)
+    return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
+
+
+def bounding(partial: Partial, who: Contribution, weight: int) -> Sensitivity:
+    """The sensitivity of one channel whose weights are multiples of 1/`weight`.
+
+    `l0` is None where a person may be in any number of groups, scaled down.
+    Privacy: sensitivity.md, Theorems 1 and 2.
+    """
+    if who.public:
+        return Sensitivity(0, 0, 0, 0)
+    reach = partial.reach
+    rows = 1 if partial.bounding == "once" else who.rows
+    l1, l2_squared, linf = (
+        weight * who.groups * rows * reach.l1,
+        weight**2 * who.groups * rows**2 * reach.l2_squared,
+        weight * rows * reach.linf,
+    )
+    l0 = partial.width if not who.grouped else partial.width * who.groups if who.rows == 1 and who.groups == 1 else None
+    if who.neighbors is Neighbors.ADD_REMOVE:
+        return Sensitivity(l0, l1, l2_squared, linf)
+    if who.certain and partial.always:
+        spread, twice = weight * reach.spread, min(partial.width, 2)  # wider vectors are nonnegative with a constant sum
+        return Sensitivity(l0, twice * spread, twice * spread**2, spread)
+    l0 = None if l0 is None else (2 * l0 if who.grouped else l0)
+    if not who.grouped and partial.width == 1:
+        wide = linf if not reach.signed else weight * rows * reach.spread
+        return Sensitivity(l0, wide, wide**2, wide)
+    twice = 4 if reach.signed else 2
+    return Sensitivity(l0, 2 * l1, twice * l2_squared, 2 * linf if reach.signed else linf)

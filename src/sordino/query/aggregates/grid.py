@@ -1,0 +1,74 @@
+"""The public grid on which the values of an aggregate's argument lie: whole multiples of a step, from first to last."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sordino.errors import InvalidInput
+from sordino.query.types import Number
+
+__all__ = ["Grid"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The numbers first*step, ..., last*step; a value is rounded to the nearest of them (halves upwards) and clamped."""
+
+    step: Fraction
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, number: Number, what: str, most: int) -> Grid:
+        """The grid of a bounded number, with at most `most` steps: its own step, or a coarser one if that is too fine.
+
+        A number that has no step gets the largest power of ten of which a million fit between its bounds.
+        """
+        if number.lower is None or number.upper is None:
+            rule = "an aggregate needs to know the smallest and the largest value publicly"
+            hint = (
+                'Declare min and max of its columns (for example cost = { type = "float", min = 0, max = 5000 }), '
+                "or bound the expression: LEAST(GREATEST(..., 0), 5000)."
+            )
+            raise InvalidInput(what, rule, hint)
+        width = number.upper - number.lower
+        step = number.step or (_power_of_ten_below(width / 10**6) if width else Fraction(1))
+        if width / step > most:
+            step *= 2 ** math.ceil(math.log2(width / step / most))
+            while width / step > most:  # the logarithm was a float
+                step *= 2
+        return cls(step, _nearest(number.lower / step), _nearest(number.upper / step))
+
+    @property
+    def cells(self) -> int:
+        """The number of steps from the first to the last point."""
+        return self.last - self.first
+
+    def widened(self) -> Grid:
+        """The same grid, with at least one step."""
+        return self if self.cells else Grid(self.step, self.first, self.last + 1)
+
+    @property
+    def lower(self) -> Fraction:
+        """The first point."""
+        return self.first * self.step
+
+    @property
+    def upper(self) -> Fraction:
+        """The last point."""
+        return self.last * self.step
+
+
+def _nearest(x: Fraction) -> int:
+    return math.floor(x + Fraction(1, 2))
+
+
+def _power_of_ten_below(x: Fraction) -> Fraction:
+    power = Fraction(10) ** math.floor(math.log10(x.numerator) - math.log10(x.denominator))
+    while power > x:
+        power /= 10
+    while power * 10 <= x:
+        power *= 10
+    return power

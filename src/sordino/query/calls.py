@@ -1,0 +1,227 @@
+"""Building the query tree: every call and aggregate that both front ends make is checked and put into one form here.
+
+Checked is what can be seen without types: how many arguments, and which of them must be constants. Whatever SQL can say in
+two ways (BETWEEN, NULLIF, a chain of ANDs) has one form in the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import decimal_reading, show
+from sordino.query.shapes import LARGEST
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Value
+
+__all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "aggregate", "all_of", "between", "call", "check_name",
+           "constant", "count_where", "if_else", "matched", "negated", "nullif", "number", "when_true"]  # fmt: skip
+
+_HUGE = 10**308
+_MANY = 1_000_000
+_NULL = Literal(None)
+
+ARITY: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)),
+    **dict.fromkeys(("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)),
+    **dict.fromkeys(("and", "or", "in"), (2, _MANY)),
+    **dict.fromkeys(("coalesce", "least", "greatest"), (1, _MANY)),
+    **dict.fromkeys(("date_part", "date_trunc"), (2, 2)),
+    "round": (1, 2),
+    "substr": (2, 3),
+}
+"""The functions of the tree, operators included, with the least and the largest number of arguments."""
+
+AGGREGATES = ("count", "count_distinct", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "quantile")
+"""The aggregates of the tree."""
+
+DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
+DATE_UNITS = ("year", "quarter", "month", "week", "day", "hour")
+
+
+def number(value: Any) -> Literal:
+    """A number as a constant of the tree: exact, an int where it is whole."""
+    read = decimal_reading("the constant", value)
+    if abs(read) >= _HUGE or read.denominator >= 10**400:
+        raise InvalidInput("a number of absurd size", "a constant must lie below 1e308", "Write an ordinary number.")
+    return Literal(read.numerator if read.denominator == 1 else read)
+
+
+def constant(value: object) -> Literal:
+    """Any plain value as a constant of the tree."""
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        value = value.item()  # a NumPy scalar
+    if value is None or isinstance(value, bool):
+        return Literal(value)
+    if isinstance(value, str):
+        value = str(value)
+        if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise InvalidInput(
+                "text with a NUL or half a character", "a constant must be ordinary text", "Remove that character."
+            )
+        return Literal(value)
+    if isinstance(value, date):
+        if getattr(value, "tzinfo", None) is not None or value != value:  # a missing time of pandas differs from itself
+            raise InvalidInput(
+                show(value), "a constant time must be a plain one, without time zone", "Remove the time zone."
+            )
+        day = date(value.year, value.month, value.day)
+        return Literal(datetime.combine(day, value.time()) if isinstance(value, datetime) else day)
+    return number(value)
+
+
+def call(function: str, *arguments: Expression) -> Call:
+    """A call in its one form; refuses a wrong number of arguments, and a variable where a constant belongs.
+
+    Example:
+        >>> a, b, c = Column("a"), Column("b"), Column("c")
+        >>> call("and", call("and", a, b), c) == call("and", a, b, c)
+        True
+    """
+    least, most = ARITY[function]
+    if not least <= len(arguments) <= most:
+        wanted = f"{least}" if least == most else f"at least {least}" if most == _MANY else f"{least} to {most}"
+        raise InvalidInput(f"{function} of {len(arguments)} arguments", f"it takes {wanted}", "Look it up in docs/sql.md.")
+    match function:
+        case "and" | "or":
+            arguments = tuple(islice(_flat(function, arguments), LARGEST + 1))  # check_size refuses what was cut
+        case "in":
+            for item in arguments[1:]:
+                if not isinstance(item, Literal) or item.value is None:
+                    raise InvalidInput(
+                        "IN with something else than constants",
+                        "its list must hold constants, none of them NULL",
+                        "Write x IN ('a', 'b'); ask for missing values with x IS NULL.",
+                    )
+        case "like":
+            _like_pattern(arguments[1])
+        case "round" if len(arguments) == 2:
+            _whole("the digits of ROUND", arguments[1], -300, 300)
+        case "bucket":
+            width = arguments[1]
+            if not isinstance(width, Literal) or not _is_number(width.value) or width.value <= 0:  # type: ignore[operator]
+                raise InvalidInput(
+                    "the width of BUCKET", "it must be a constant greater than zero", "Write BUCKET(age, 10)."
+                )
+        case "substr":
+            _whole("the start of SUBSTR", arguments[1], 1, 2**31)
+            if len(arguments) == 3:
+                _whole("the length of SUBSTR", arguments[2], 0, 2**31)
+        case "date_part":
+            _one_of("the part of a date", arguments[0], DATE_PARTS)
+        case "date_trunc":
+            _one_of("the unit of DATE_TRUNC", arguments[0], DATE_UNITS)
+        case _:
+            pass
+    return Call(function, arguments)
+
+
+def _flat(function: str, arguments: Iterable[Expression]) -> Iterable[Expression]:
+    for argument in arguments:
+        if isinstance(argument, Call) and argument.function == function:
+            yield from argument.arguments  # itself in one form, hence flat
+        else:
+            yield argument
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool)
+
+
+def _whole(what: str, argument: Expression, least: int, most: int) -> None:
+    value = argument.value if isinstance(argument, Literal) else None
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidInput(what, f"it must be a whole constant from {least} to {most}", "Write the number itself.")
+
+
+def _one_of(what: str, argument: Expression, words: tuple[str, ...]) -> None:
+    if not isinstance(argument, Literal) or argument.value not in words:
+        raise InvalidInput(what, "it must be one of " + ", ".join(words), f"Write '{words[0]}', for example.")
+
+
+def _like_pattern(pattern: Expression) -> None:
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise InvalidInput(
+            "LIKE with something else than a constant", "its pattern must be a constant text", "Write name LIKE 'A%'."
+        )
+    if "\\" in pattern.value:
+        raise InvalidInput(
+            "a LIKE pattern with a backslash",
+            "% and _ are the only special characters; there is no escape",
+            "Compare with SUBSTR or = instead.",
+        )
+
+
+def all_of(*conditions: Expression) -> Expression:
+    """Their conjunction; a single condition is itself."""
+    return call("and", *conditions) if len(conditions) > 1 else conditions[0]
+
+
+def between(x: Expression, low: Expression, high: Expression) -> Call:
+    """X BETWEEN low AND high."""
+    return call("and", call(">=", x, low), call("<=", x, high))
+
+
+def negated(x: Expression) -> Expression:
+    """Minus x; of a constant number, the negative constant."""
+    if isinstance(x, Literal) and _is_number(x.value):
+        return Literal(-x.value)  # type: ignore[operator]
+    return call("neg", x)
+
+
+def nullif(x: Expression, y: Expression) -> Case:
+    """NULL where x = y, else x."""
+    return Case(((call("=", x, y), Literal(None)),), x)
+
+
+def if_else(condition: Expression, yes: Expression, no: Expression = _NULL) -> Case:
+    """One of two values."""
+    return Case(((condition, yes),), no)
+
+
+def matched(x: Expression, branches: Iterable[tuple[Expression, Expression]], otherwise: Expression = _NULL) -> Case:
+    """CASE x WHEN ... THEN ... END."""
+    return Case(tuple((call("=", x, value), result) for value, result in branches), otherwise)
+
+
+def aggregate(function: str, argument: Expression | None = None, parameter: Any = None) -> Aggregate:
+    """An aggregate in its one form; the parameter is the level of a quantile."""
+    if function == "quantile":
+        if not isinstance(parameter, Fraction | int) or isinstance(parameter, bool) or not 0 <= parameter <= 1:
+            raise InvalidInput("the level of a quantile", "it must be a constant from 0 to 1", "Write QUANTILE(cost, 0.9).")
+        return Aggregate(function, argument, Fraction(parameter))
+    if function == "count" and isinstance(argument, Literal) and argument.value is not None:
+        return Aggregate(function)  # COUNT(1) counts rows
+    if function == "count_distinct" and not isinstance(argument, Column):
+        raise InvalidInput(
+            "COUNT(DISTINCT ...) of an expression",
+            "only persons are counted distinctly",
+            "Write COUNT(DISTINCT patient_id) with the person column; conditions go into WHERE.",
+        )
+    return Aggregate(function, argument)
+
+
+def when_true(condition: Expression, value: Aggregate) -> Aggregate:
+    """The aggregate FILTER (WHERE condition)."""
+    if value.function == "count_distinct":
+        raise InvalidInput(
+            "COUNT(DISTINCT ...) with FILTER",
+            "distinct persons are counted over all rows of the group",
+            "Put the condition into WHERE.",
+        )
+    return Aggregate(value.function, if_else(condition, value.argument or Literal(1)), value.parameter)
+
+
+def count_where(condition: Expression) -> Aggregate:
+    """COUNT(*) FILTER (WHERE condition)."""
+    return when_true(condition, Aggregate("count"))
+
+
+def check_name(name: object) -> str:
+    """A name of a table, a column or an output; refuses one that cannot be shown."""
+    if not isinstance(name, str) or not name or len(name) > 200 or not name.isprintable():
+        raise InvalidInput(show(name), "a name has 1 to 200 printable characters", "Choose another name, such as n.")
+    return name

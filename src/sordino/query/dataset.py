@@ -1,0 +1,228 @@
+"""What the owner of a table declares: who is protected, what is public of every column, and the budget.
+
+Everything here is written by a person and holds nothing that was computed from the data. `declaration.py` reads it from
+TOML or from plain Python values; this file is its meaning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from sordino.privacy.budget import Budget
+from sordino.privacy.exact import readable
+from sordino.privacy.neighbors import Neighbors
+from sordino.query.types import Text, Type
+
+__all__ = ["Column", "Dataset", "Kind", "Source", "Table"]
+
+Kind: TypeAlias = Literal["int", "float", "bool", "category", "text", "date", "datetime"]
+V = TypeVar("V")
+
+
+class _Frozen(Mapping[str, V]):
+    """A mapping that cannot be changed after a session has relied on it; it compares as a dict does, and can be hashed."""
+
+    def __init__(self, items: Mapping[str, V]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One declared column: what kind of cells the source holds, and what is public of their values."""
+
+    kind: Kind
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where the rows are: a Parquet or CSV file, a table of a DuckDB file, or an object in memory.
+
+    Objects in memory are the same source only if they are the same object: their cells are never compared.
+    """
+
+    kind: Literal["parquet", "csv", "duckdb", "frame"]
+    path: Path | None = None
+    table: str | None = None
+    frame: Any = field(default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Source):
+            return NotImplemented
+        same_place = (self.kind, self.path, self.table) == (other.kind, other.path, other.table)
+        return same_place and self.frame is other.frame
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.path, self.table, id(self.frame)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """One declared table; `person` is the column that names the protected person, None where each row is another person.
+
+    Within one group a person weighs at most as much as `max_rows` rows, and in one answer at most as much as in
+    `max_groups` groups. A public table protects nobody; its `key` is the set of columns that no two of its rows share.
+    """
+
+    name: str
+    source: Source
+    columns: Mapping[str, Column]
+    person: str | None = None
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+    max_rows: int | None = None
+    max_groups: int | None = None
+    public: bool = False
+    key: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", _Frozen(self.columns))
+
+    @classmethod
+    def declare(
+        cls,
+        source: Any,
+        *,
+        unit: str | None = None,
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        name: str | None = None,
+        table: str | None = None,
+        neighbors: Neighbors | str | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        public: bool = False,
+        key: Sequence[str] | None = None,
+    ) -> Table:
+        """A table declared in Python, with the meaning and the checks of `[tables.NAME]` in TOML.
+
+        `source` is a path, or a pandas or polars DataFrame or a pyarrow Table; without a `name` the table is called like
+        its file, or "data". `table` is its name within a DuckDB file.
+
+        Example:
+            >>> age = {"type": "int", "min": 0, "max": 110}
+            >>> Table.declare("visits.parquet", unit="patient_id", columns={"age": age}).name
+            'visits'
+        """
+        from sordino.query import declaration
+
+        given = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
+        given |= {"max_rows": max_rows, "max_groups": max_groups, "public": public}
+        return declaration.python_table(name, {k: v for k, v in given.items() if v is not None})
+
+    @property
+    def has_private_keys(self) -> bool:
+        """Whether some text can be grouped by whose values are not public, so that groups are selected privately."""
+        free = (
+            n for n, c in self.columns.items() if isinstance(c.type, Text) and c.type.values is None and n != self.person
+        )
+        return not self.public and any(True for _ in free)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Dataset:
+    """The declared tables and what all answers about them together may reveal.
+
+    `reserved_delta` is the part of the budget's delta that is kept for selecting private keys (`key_delta` in TOML): unless
+    told, half of it where a protected table has text that is no category, else nothing. One table is declared by its
+    source and the arguments of `Table.declare`; several by `tables`, each a `Table` or the same keys as in TOML.
+
+    Example:
+        >>> ward = {"type": "category", "values": ["A", "B", "C"]}
+        >>> Dataset("visits.parquet", unit="patient_id", columns={"ward": ward}, budget={"epsilon": 1})
+        Dataset(visits: 1 column, unit patient_id; budget epsilon 1, delta 0)
+    """
+
+    tables: Mapping[str, Table]
+    budget: Budget | None = None
+    reserved_delta: Fraction | None = None
+    file: Path | None = field(default=None, compare=False)
+    ledger: str | None = None
+
+    def __init__(
+        self,
+        source: Any = None,
+        *,
+        unit: str | None = None,
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        name: str | None = None,
+        table: str | None = None,
+        neighbors: Neighbors | str | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        public: bool = False,
+        key: Sequence[str] | None = None,
+        tables: Mapping[str, Table | Mapping[str, Any]] | None = None,
+        budget: Budget | Mapping[str, Any] | None = None,
+        reserved_delta: Any = None,
+        ledger: str | os.PathLike[str] | None = None,
+        file: Path | None = None,
+    ) -> None:
+        from sordino.query import declaration
+
+        one = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
+        one |= {"name": name, "max_rows": max_rows, "max_groups": max_groups, "public": public or None}
+        declared = declaration.python_tables({k: v for k, v in one.items() if v is not None}, tables)
+        allowed, reserved = declaration.python_budget(budget, reserved_delta, declared.values())
+        object.__setattr__(self, "tables", _Frozen(declared))
+        object.__setattr__(self, "budget", allowed)
+        object.__setattr__(self, "reserved_delta", reserved)
+        object.__setattr__(self, "file", file)
+        object.__setattr__(self, "ledger", declaration.python_ledger(ledger))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Dataset:
+        """The dataset that a TOML file declares; paths in it are relative to its folder. No data is read.
+
+        What may stand in the file is on one page, `docs/declaration.md`.
+        """
+        from sordino.query import declaration
+
+        return declaration.load(path)
+
+    @staticmethod
+    def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> str:
+        """A declaration to fill in, from the schema of a Parquet, CSV or DuckDB file only; written to `output` if given.
+
+        Privacy: names and types of columns are read, never a value, a statistic or the number of rows.
+        """
+        from sordino.query import stub
+
+        return stub.schema_stub(path, output)
+
+    def with_budget(self, budget: Budget | Mapping[str, Any], reserved_delta: Any = None) -> Dataset:
+        """The same tables under another budget."""
+        return Dataset(tables=self.tables, budget=budget, reserved_delta=reserved_delta, ledger=self.ledger, file=self.file)
+
+    def __repr__(self) -> str:
+        return f"Dataset({'; '.join([*map(_summary, self.tables.values()), _allowance(self.budget)])})"
+
+
+def _summary(table: Table) -> str:
+    count = "1 column" if len(table.columns) == 1 else f"{len(table.columns)} columns"
+    protected = "public" if table.public else f"unit {table.person or 'row'}"
+    return f"{table.name}: {count}, {protected}"
+
+
+def _allowance(budget: Budget | None) -> str:
+    if budget is None:
+        return "no budget"
+    return f"budget epsilon {readable(budget.epsilon)}, delta {readable(budget.delta)}"

@@ -1,0 +1,138 @@
+"""From the query tree to types and SQL: the walk over an expression, conditions, keys, and whole steps.
+
+`quantised` is what privacy rests on: whatever an expression yields, the integers that are summed stay within public bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import assert_never
+
+from sqlglot import exp
+
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import readable, show
+from sordino.query import nodes, tree
+from sordino.query.function import kind_words
+from sordino.query.functions import FUNCTIONS
+from sordino.query.functions_logic import as_truth, choose
+from sordino.query.typed import Typed
+from sordino.query.types import LARGEST, Nothing, Number, Truth
+
+__all__ = ["condition", "indicator", "key_index", "key_value", "quantised", "typed"]
+
+
+def typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
+    """What an expression yields and the SQL that computes it; `columns` reads a column, or refuses it."""
+    match expression:
+        case tree.Column():
+            leaf = columns(expression)
+            # a node has one parent: each mention of a column gets nodes of its own
+            return Typed(leaf.type, leaf.sql.copy(), leaf.constant, leaf.domain)
+        case tree.Literal(value):
+            return nodes.constant(value)
+        case tree.Call(name, arguments):
+            function = FUNCTIONS.get(name)
+            if function is None:
+                raise InvalidInput(f"the function {show(name)}", "this function is not supported",
+                                   f"Supported are {', '.join(sorted(FUNCTIONS))}.")  # fmt: skip
+            return function.apply(*(typed(a, columns) for a in arguments))
+        case tree.Case(branches, otherwise):
+            pairs = [(typed(when, columns), typed(then, columns)) for when, then in branches]
+            return choose(pairs, typed(otherwise, columns))
+        case _:
+            assert_never(expression)
+
+
+def condition(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
+    """An expression that must be a condition; NULL is one that is never true."""
+    found = typed(expression, columns)
+    if not isinstance(found.type, Truth | Nothing):
+        raise InvalidInput(f"{kind_words(found.type)} as a condition", "a condition is true, false or NULL",
+                           "Compare the value with something, as in age >= 65.")  # fmt: skip
+    return as_truth("condition", (found,))[0]
+
+
+def indicator(truth: Typed) -> Typed:
+    """A condition as the number 1 where it is true and 0 where it is false; NULL stays NULL."""
+    nullable = not isinstance(truth.type, Truth) or truth.type.nullable
+    number = Number(Fraction(0), Fraction(1), Fraction(1), None, nullable)
+    return Typed(number, nodes.cast(truth.sql, "bigint"))
+
+
+def _nearest(value: Fraction, step: Fraction) -> int:
+    return math.floor(value / step + Fraction(1, 2))
+
+
+def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression:
+    """BIGINT number of steps nearest to a Number, NULL for NULL and NaN, clamped.
+
+    Privacy: the result is NULL or within [floor(lower / step + 1/2), floor(upper / step + 1/2)] for every row, whatever the
+    expression yields; this needs nothing of its type but BIGINT or DOUBLE.
+    """
+    type_ = nodes.as_number(number)
+    if nodes.nearest_double(step) <= 0 or lower > upper or max(abs(lower), abs(upper)) >= (LARGEST - 1) * step:
+        raise InvalidInput(f"{readable(step)} as the step of numbers from {readable(lower)} to {readable(upper)}",
+                           "a step is positive and fits less than 2^62 times into its bounds",
+                           "Choose a coarser step.")  # fmt: skip
+    first, last = _nearest(lower, step), _nearest(upper, step)
+    if type_.integral:
+        whole = _whole_steps(number.sql, step, lower, upper)
+        if whole is not None:
+            return whole
+    x = nodes.binary(exp.Add, nodes.binary(exp.Div, nodes.as_double(number), nodes.real(step)), nodes.real(0.5))
+    steps = exp.Floor(this=x)
+    top, bottom = nodes.real(-nodes.double_at_least(Fraction(-last))), nodes.real(nodes.double_at_least(Fraction(first)))
+    inside = nodes.case(
+        [(exp.GTE(this=steps, expression=bottom), nodes.try_cast(steps.copy(), "bigint"))], nodes.whole(first)
+    )
+    # NaN is above everything and NULL is not comparable, so both pass the first test by
+    return nodes.case([(exp.LTE(this=steps.copy(), expression=top), inside),
+                       (exp.IsNan(this=steps.copy()), nodes.null("bigint")),
+                       (exp.GT(this=steps.copy(), expression=top.copy()), nodes.whole(last))])  # fmt: skip
+
+
+def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression | None:
+    """Steps of a BIGINT in integers only: clamped first, so that nothing after can overflow. None if 64 bits do not do."""
+    low, high = math.ceil(lower), math.floor(upper)
+    if low > high or max(abs(low), abs(high)) >= LARGEST:
+        return None
+    below = exp.LT(this=sql, expression=nodes.whole(low))
+    above = exp.GT(this=sql.copy(), expression=nodes.whole(high))
+    clamped = nodes.case([(below, nodes.whole(low)), (above, nodes.whole(high))], sql.copy())
+    if step == 1:
+        return clamped
+    if step.numerator == 1:
+        finer = step.denominator
+        return nodes.binary(exp.Mul, clamped, nodes.whole(finer)) if max(abs(low), abs(high)) * finer < LARGEST else None
+    if step.denominator != 1:
+        return None
+    # floor((x + half) / step), counted from the lowest on, since the engine's whole division rounds towards zero
+    size = int(step)
+    first = _nearest(Fraction(low), step)
+    shift = size // 2 - first * size
+    if max(abs(shift), abs(low + shift), abs(high + shift)) >= LARGEST:
+        return None
+    shifted = nodes.binary(exp.Add, clamped, nodes.whole(shift))
+    return nodes.binary(exp.Add, nodes.binary(exp.IntDiv, shifted, nodes.whole(size)), nodes.whole(first))
+
+
+def key_index(key: Typed) -> exp.Expression:
+    """SQL by which rows are grouped: for a bounded Number with a step the multiple of it, so that floats meet as integers.
+
+    Everything else is grouped by its own value.
+    """
+    match key.type:
+        case Number(lower=Fraction() as lower, upper=Fraction() as upper, step=Fraction() as step):
+            return quantised(key, step, math.ceil(lower / step) * step, math.floor(upper / step) * step)
+        case _:
+            return key.sql
+
+
+def key_value(key: Typed, value: tree.Value) -> tree.Value:
+    """What `key_index` yields for a value of the key's domain."""
+    if isinstance(key.type, Number) and key.type.bounded and key.type.step is not None and isinstance(value, int | Fraction):
+        return int(Fraction(value) / key.type.step)
+    return value

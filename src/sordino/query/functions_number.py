@@ -1,0 +1,200 @@
+"""Arithmetic and rounding. Whole bounded numbers are computed in 64-bit integers, exactly; all others in doubles.
+
+A double result that is no number (inf - inf) is NULL, so that NaN is never seen; not tested where bounds rule it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sordino.query import intervals, nodes
+from sordino.query.function import Function, alike, hull, is_null_constant, literal_int, number_of, refuse, selection
+from sordino.query.typed import Typed
+from sordino.query.types import LARGEST, Day, Moment, Nothing, Number, Text
+
+__all__ = ["NUMBER_FUNCTIONS"]
+
+_SAFE = 2**1000
+"""Doubles that stay below this in magnitude never become infinite in one operation."""
+
+_DIGITS = 15
+
+
+def _finite(*types: Number) -> bool:
+    """Whether bounds show that no value is near the end of the doubles."""
+    return all(t.lower is not None and t.upper is not None and max(abs(t.lower), abs(t.upper)) <= _SAFE for t in types)
+
+
+def _double(type_: Number, operands: tuple[Number, ...], sql: exp.Expression) -> Typed:
+    """A result computed in doubles; NaN is made NULL unless it cannot occur: it only comes from infinite operands."""
+    type_ = intervals.floating(type_)
+    if _finite(*operands):
+        return Typed(type_, sql)
+    return Typed(replace(type_, nullable=True), nodes.not_nan(sql))
+
+
+def _operator(
+    name: str, node: type[exp.Expression], rule: Callable[[Number, Number], Number]
+) -> Callable[[Typed, Typed], Typed]:
+    def apply(x: Typed, y: Typed) -> Typed:
+        if is_null_constant(x) or is_null_constant(y):
+            return nodes.constant(None)
+        a, b = number_of(name, (x, y))
+        type_ = rule(a, b)
+        if a.integral and b.integral and type_.integral:
+            return Typed(type_, nodes.binary(node, x.sql, y.sql))
+        return _double(type_, (a, b), nodes.binary(node, nodes.as_double(x), nodes.as_double(y)))
+
+    return apply
+
+
+def _divide(x: Typed, y: Typed) -> Typed:
+    if is_null_constant(x) or is_null_constant(y):
+        return nodes.constant(None)
+    a, b = number_of("/", (x, y))
+    type_ = intervals.divide(a, b)
+    divisor = nodes.as_double(y)
+    if y.constant is None or nodes.nearest_double(b.lower or Fraction(0)) == 0:
+        divisor, type_ = exp.Nullif(this=divisor, expression=nodes.real(0.0)), replace(type_, nullable=True)
+    return _double(type_, (a, b), nodes.binary(exp.Div, nodes.as_double(x), divisor))
+
+
+def _modulo(x: Typed, y: Typed) -> Typed:
+    if is_null_constant(x) or is_null_constant(y):
+        return nodes.constant(None)
+    a, _ = number_of("%", (x, y))
+    divisor = literal_int("%", (x, y), 1, "divisor", 1, LARGEST - 1)
+    if not a.integral:
+        raise refuse("%", (x, y), "a remainder is taken of a whole number with bounds below 2^62",
+                     "Declare the column as int with min and max, or round it first.")  # fmt: skip
+    # engines differ on the sign of a remainder: adding the divisor once makes it positive everywhere
+    signed = nodes.binary(exp.Mod, x.sql, nodes.whole(divisor))
+    shifted = nodes.binary(exp.Add, signed, nodes.whole(divisor))
+    return Typed(intervals.modulo(a, divisor), nodes.binary(exp.Mod, shifted, nodes.whole(divisor)))
+
+
+def _negate(x: Typed) -> Typed:
+    if is_null_constant(x):
+        return x
+    (a,) = number_of("-", (x,))
+    if x.constant is not None:
+        value = x.constant[0]
+        if isinstance(value, int | Fraction):
+            return nodes.constant(-value)
+    return Typed(intervals.negate(a), exp.Paren(this=exp.Neg(this=x.sql)))
+
+
+def _absolute(x: Typed) -> Typed:
+    if is_null_constant(x):
+        return x
+    (a,) = number_of("abs", (x,))
+    return Typed(intervals.absolute(a), exp.Abs(this=x.sql))
+
+
+def _half_away(value: Fraction) -> int:
+    """The nearest whole number, halves away from zero, as SQL rounds."""
+    return math.floor(value + Fraction(1, 2)) if value >= 0 else math.ceil(value - Fraction(1, 2))
+
+
+def _to_multiple(x: Typed, node: type[exp.Expression], to_whole: Callable[[Fraction], int], width: Fraction) -> Typed:
+    """node(x / width) * width, in 64-bit integers where the result is whole and bounded."""
+    type_ = intervals.rounded(nodes.as_number(x), to_whole, width)
+    sql = nodes.as_double(x)
+    quotient = node(this=sql if width == 1 else nodes.binary(exp.Div, sql, nodes.real(width)))
+    if type_.integral:
+        lower, upper = intervals.ends(type_)
+        count = nodes.as_whole(quotient, int(lower / width), int(upper / width))
+        sql = count if width == 1 else nodes.binary(exp.Mul, count, nodes.whole(int(width)))
+        return Typed(replace(type_, nullable=True), sql)
+    sql = quotient if width == 1 else nodes.binary(exp.Mul, quotient, nodes.real(width))
+    return Typed(type_, sql)
+
+
+def _floor(x: Typed) -> Typed:
+    if is_null_constant(x) or number_of("floor", (x,))[0].integral:
+        return x
+    return _to_multiple(x, exp.Floor, math.floor, Fraction(1))
+
+
+def _ceil(x: Typed) -> Typed:
+    if is_null_constant(x) or number_of("ceil", (x,))[0].integral:
+        return x
+    return _to_multiple(x, exp.Ceil, math.ceil, Fraction(1))
+
+
+def _round(x: Typed, *digits: Typed) -> Typed:
+    places = literal_int("round", (x, *digits), 1, "number of digits", -18, _DIGITS) if digits else 0
+    if is_null_constant(x):
+        return x
+    (a,) = number_of("round", (x,))
+    if a.integral and places >= 0:
+        return x
+    if places <= 0:
+        return _to_multiple(x, exp.Round, _half_away, Fraction(10**-places))
+    # times and divided by a power of ten, not times a tenth: powers of ten are exact in doubles
+    power = Fraction(10**places)
+    type_ = intervals.rounded(a, _half_away, 1 / power)
+    scaled = exp.Round(this=nodes.binary(exp.Mul, x.sql, nodes.real(power)))
+    return Typed(type_, nodes.binary(exp.Div, scaled, nodes.real(power)))
+
+
+def _bucket(x: Typed, width: Typed) -> Typed:
+    known = width.constant[0] if width.constant is not None else None
+    if isinstance(known, bool) or not isinstance(known, int | Fraction) or not Fraction(1, 10**100) <= known <= 10**100:
+        raise refuse(
+            "bucket", (x, width), "its width must be a positive number, written out", "Write a width such as 10 or 0.5."
+        )
+    if is_null_constant(x):
+        return x
+    (a,) = number_of("bucket", (x,))
+    size = Fraction(known)
+    type_ = intervals.rounded(a, math.floor, size)
+    if a.integral and type_.integral:
+        start, n = int(intervals.ends(type_)[0]), int(size)
+        if intervals.ends(a)[1] - start < LARGEST:
+            # counted from the first bucket on, since the engine's whole division rounds towards zero
+            shifted = nodes.binary(exp.Sub, x.sql, nodes.whole(start))
+            scaled = nodes.binary(exp.Mul, nodes.binary(exp.IntDiv, shifted, nodes.whole(n)), nodes.whole(n))
+            return Typed(type_, nodes.binary(exp.Add, scaled, nodes.whole(start)))
+    return _to_multiple(x, exp.Floor, math.floor, size)
+
+
+def _extreme(name: str) -> Callable[..., Typed]:
+    node = nodes.least if name == "least" else nodes.greatest
+    rule = intervals.least if name == "least" else intervals.greatest
+
+    def apply(*arguments: Typed) -> Typed:
+        known = [a for a in alike(name, arguments) if not is_null_constant(a)]
+        if not known:
+            return nodes.constant(None)
+        if len(known) == 1:
+            return known[0]
+        type_ = hull(known)
+        if isinstance(type_, Text | Day | Moment):
+            one = replace(type_, nullable=all(not isinstance(a.type, Nothing) and a.type.nullable for a in known))
+            return selection(one, known, lambda sql: node(*sql))
+        return selection(rule(number_of(name, known)), known, lambda sql: node(*sql))
+
+    return apply
+
+
+NUMBER_FUNCTIONS = (
+    Function("+", 2, 2, "x + y", _operator("+", exp.Add, intervals.add)),
+    Function("-", 2, 2, "x - y", _operator("-", exp.Sub, intervals.subtract)),
+    Function("*", 2, 2, "x * y", _operator("*", exp.Mul, intervals.multiply)),
+    Function("/", 2, 2, "the quotient, never cut to a whole number; NULL where y is 0", _divide),
+    Function("%", 2, 2, "the remainder of a whole number by a positive whole number, never negative", _modulo),
+    Function("neg", 1, 1, "-x", _negate),
+    Function("abs", 1, 1, "the number without its sign", _absolute),
+    Function("round", 1, 2, "to the nearest whole number, or to so many digits; halves away from zero", _round),
+    Function("floor", 1, 1, "the largest whole number not above x", _floor),
+    Function("ceil", 1, 1, "the smallest whole number not below x", _ceil),
+    Function("bucket", 2, 2, "the start of the bucket of the given width that holds x: floor(x / width) * width", _bucket),
+    Function("least", 1, None, "the smallest of the arguments, NULLs skipped", _extreme("least")),
+    Function("greatest", 1, None, "the largest of the arguments, NULLs skipped", _extreme("greatest")),
+)

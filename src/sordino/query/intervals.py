@@ -1,0 +1,147 @@
+"""Interval arithmetic: what is known of a sum, a product, a rounding, from what is known of the numbers in it.
+
+Bounds are exact; a value computed in floats may pass them by its rounding error. Steps are lattices: every value is a
+multiple of the step (of floats: after rounding). A result that is computed in 64-bit integers is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from sordino.errors import InvalidInput
+from sordino.query.types import Number
+
+__all__ = ["absolute", "add", "divide", "ends", "floating", "greatest", "hull", "least", "modulo", "multiply", "negate",
+           "rounded", "subtract"]  # fmt: skip
+
+
+def ends(x: Number) -> tuple[Fraction, Fraction]:
+    """Both bounds of a number that must have them."""
+    if x.lower is None or x.upper is None:
+        raise InvalidInput("a number without bounds", "this needs both bounds of the number", "Declare its min and max.")
+    return x.lower, x.upper
+
+
+def _is_zero(x: Number) -> bool:
+    return x.lower == x.upper == 0
+
+
+def _common_step(numbers: Iterable[Number]) -> Fraction | None:
+    """The coarsest lattice that holds all the numbers' lattices; zero lies on every lattice."""
+    step = Fraction(0)
+    for number in numbers:
+        if _is_zero(number):
+            continue
+        if number.step is None:
+            return None
+        a, b = step, number.step
+        step = Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+    return step or Fraction(1)
+
+
+def floating(x: Number) -> Number:
+    """The type of a result that is computed in floats: a step of a half, where it would else pass for a 64-bit integer."""
+    return replace(x, step=Fraction(1, 2), values=None) if x.integral else x
+
+
+def add(x: Number, y: Number) -> Number:
+    """The type of x + y."""
+    lower = None if x.lower is None or y.lower is None else x.lower + y.lower
+    upper = None if x.upper is None or y.upper is None else x.upper + y.upper
+    return Number(lower, upper, _common_step((x, y)), None, x.nullable or y.nullable)
+
+
+def negate(x: Number) -> Number:
+    """The type of -x."""
+    lower, upper = (None if end is None else -end for end in (x.upper, x.lower))
+    return Number(lower, upper, x.step, None if x.values is None else tuple(-v for v in x.values), x.nullable)
+
+
+def subtract(x: Number, y: Number) -> Number:
+    """The type of x - y."""
+    return add(x, negate(y))
+
+
+def multiply(x: Number, y: Number) -> Number:
+    """The type of x * y."""
+    step = None if x.step is None or y.step is None else x.step * y.step
+    nullable = x.nullable or y.nullable
+    if _is_zero(x) or _is_zero(y):
+        return Number(Fraction(0), Fraction(0), Fraction(1), None, nullable)
+    if x.lower is None or x.upper is None or y.lower is None or y.upper is None:
+        if x.lower is not None and y.lower is not None and x.lower >= 0 and y.lower >= 0:
+            return Number(x.lower * y.lower, None, step, None, nullable)
+        return Number(None, None, step, None, nullable)
+    corners = [a * b for a in (x.lower, x.upper) for b in (y.lower, y.upper)]
+    return Number(min(corners), max(corners), step, None, nullable)
+
+
+def divide(x: Number, y: Number) -> Number:
+    """The type of x / y, which is NULL where y is zero; bounds only where y keeps away from zero."""
+    if y.lower is None or y.upper is None or y.lower <= 0 <= y.upper:
+        return Number(nullable=True)
+    if y.lower == y.upper:
+        one = Number(1 / y.lower, 1 / y.lower, 1 / abs(y.lower), None, y.nullable)
+        return multiply(x, one)
+    inverse = Number(1 / y.upper, 1 / y.lower)
+    product = multiply(x, inverse)
+    # a float may still round to zero where its exact bounds do not reach it
+    return Number(product.lower, product.upper, None, None, True)
+
+
+def modulo(x: Number, divisor: int) -> Number:
+    """The type of the remainder of a whole number, which is never negative."""
+    if x.lower is not None and x.upper is not None and 0 <= x.lower and x.upper < divisor:
+        return Number(x.lower, x.upper, Fraction(1), None, x.nullable)
+    return Number(Fraction(0), Fraction(divisor - 1), Fraction(1), None, x.nullable)
+
+
+def absolute(x: Number) -> Number:
+    """The type of |x|."""
+    if x.lower is not None and x.lower >= 0:
+        return x
+    if x.upper is not None and x.upper <= 0:
+        return negate(x)
+    upper = None if x.lower is None or x.upper is None else max(-x.lower, x.upper)
+    return Number(Fraction(0), upper, x.step, None, x.nullable)
+
+
+def rounded(x: Number, to_whole: Callable[[Fraction], int], width: Fraction) -> Number:
+    """The type of to_whole(x / width) * width for a monotone rounding."""
+    lower, upper = (None if end is None else to_whole(end / width) * width for end in (x.lower, x.upper))
+    return Number(lower, upper, width, None, x.nullable)
+
+
+def hull(numbers: Sequence[Number]) -> Number:
+    """The type of a value that is one of the numbers."""
+    lowers, uppers = [x.lower for x in numbers], [x.upper for x in numbers]
+    lower = None if None in lowers else min(end for end in lowers if end is not None)
+    upper = None if None in uppers else max(end for end in uppers if end is not None)
+    listed = [x.values for x in numbers if x.values is not None]
+    values = tuple(dict.fromkeys(v for few in listed for v in few)) if len(listed) == len(numbers) else None
+    return Number(lower, upper, _common_step(numbers), values, any(x.nullable for x in numbers))
+
+
+def least(numbers: Sequence[Number]) -> Number:
+    """The type of the smallest number, NULLs skipped: below every number that is never NULL."""
+    caps = [x.upper for x in numbers if not x.nullable and x.upper is not None]
+    one = hull(numbers)
+    if one.upper is not None:
+        caps.append(one.upper)
+    upper = min(caps, default=None)
+    lower = one.lower
+    return Number(lower, upper, one.step, _within(one.values, lower, upper), all(x.nullable for x in numbers))
+
+
+def greatest(numbers: Sequence[Number]) -> Number:
+    """The type of the largest number, NULLs skipped: above every number that is never NULL."""
+    return negate(least([negate(x) for x in numbers]))
+
+
+def _within(values: tuple[int, ...] | None, lower: Fraction | None, upper: Fraction | None) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    return tuple(v for v in values if (lower is None or lower <= v) and (upper is None or v <= upper))

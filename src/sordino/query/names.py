@@ -1,0 +1,67 @@
+"""Names of answer columns that the analyst did not name: readable, lower case, distinct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from sordino.query.shapes import children
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal
+
+__all__ = ["default_name", "distinct_names"]
+
+_WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "ratio", "%": "rest", "=": "equal", "<>": "differs", "<": "below",
+          "<=": "at_most", ">": "above", ">=": "at_least", "and": "all", "or": "any"}  # fmt: skip
+
+
+def default_name(value: Expression | Aggregate) -> str:
+    """A name that says what the value is.
+
+    Example:
+        >>> default_name(Aggregate("sum", Column("cost")))
+        'sum_cost'
+        >>> default_name(Call("date_part", (Literal("year"), Column("day"))))
+        'year_day'
+    """
+    match value:
+        case Column(name, _):
+            return name
+        case Literal():
+            return "constant"
+        case Call("date_part" | "date_trunc", (Literal(str(part)), *_)):
+            word = part
+        case Call(function, _):
+            word = _WORDS.get(function, function)
+        case Case():
+            word = "case"
+        case Aggregate("quantile", _, Fraction() as level):
+            percent = 100 * level
+            word = "median" if percent == 50 else f"p{percent}" if percent.denominator == 1 else "quantile"
+        case Aggregate(function, _, _):
+            word = function
+    return "_".join([word, *list(dict.fromkeys(name.lower() for name in _columns(value)))[:3]])
+
+
+def _columns(value: Expression | Aggregate) -> Iterable[str]:
+    if isinstance(value, Column):
+        yield value.name
+    for child in children(value):
+        yield from _columns(child)
+
+
+def distinct_names(given: Sequence[str | None], values: Sequence[Expression | Aggregate]) -> tuple[str, ...]:
+    """The given names where there are any, else default ones, made distinct by _2, _3 (upper and lower case are one)."""
+    taken = {name.casefold() for name in given if name is not None}
+    counts: dict[str, int] = {}
+    names = []
+    for name, value in zip(given, values, strict=True):
+        if name is None:
+            plain = name = default_name(value)
+            count = counts.get(plain.casefold(), 1)
+            while name.casefold() in taken:
+                count += 1
+                name = f"{plain}_{count}"
+            counts[plain.casefold()] = count
+            taken.add(name.casefold())
+        names.append(name)
+    return tuple(names)

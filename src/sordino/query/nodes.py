@@ -1,0 +1,161 @@
+"""SQL built by hand for the engine: constants of one definite type, and numbers between BIGINT and DOUBLE.
+
+Nothing here mentions an argument twice, so that the text of an expression grows only with its tree. All of it is total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import show
+from sordino.query.tree import Value
+from sordino.query.typed import Typed
+from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
+
+__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "constant", "double_above", "double_at_least",
+           "greatest", "least", "nearest_double", "not_nan", "null", "real", "try_cast", "whole"]  # fmt: skip
+
+
+def cast(sql: exp.Expression, kind: str) -> exp.Expression:
+    """CAST to an engine type; for casts that cannot fail."""
+    return exp.Cast(this=sql, to=exp.DataType.build(kind))
+
+
+def try_cast(sql: exp.Expression, kind: str) -> exp.Expression:
+    """TRY_CAST to an engine type: NULL where the value does not fit."""
+    return exp.TryCast(this=sql, to=exp.DataType.build(kind))
+
+
+def binary(operator: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    """An operator in brackets, so that it binds as the tree says."""
+    return exp.Paren(this=operator(this=left, expression=right))
+
+
+def case(
+    branches: Sequence[tuple[exp.Expression, exp.Expression]], otherwise: exp.Expression | None = None
+) -> exp.Expression:
+    """A searched CASE; without `otherwise` it ends in NULL."""
+    return exp.Case(ifs=[exp.If(this=when, true=then) for when, then in branches], default=otherwise)
+
+
+def least(*sql: exp.Expression) -> exp.Expression:
+    """The smallest argument; NULLs are skipped, NaN is greater than everything."""
+    return exp.Least(this=sql[0], expressions=list(sql[1:]), ignore_nulls=True) if len(sql) > 1 else sql[0]
+
+
+def greatest(*sql: exp.Expression) -> exp.Expression:
+    """The largest argument; NULLs are skipped, NaN is greater than everything."""
+    return exp.Greatest(this=sql[0], expressions=list(sql[1:]), ignore_nulls=True) if len(sql) > 1 else sql[0]
+
+
+def null(kind: str) -> exp.Expression:
+    """NULL of an engine type."""
+    return cast(exp.null(), kind)
+
+
+def whole(value: int) -> exp.Expression:
+    """A BIGINT constant; always cast, since the engine computes with bare small numbers in 32 bits."""
+    return cast(exp.Literal.number(str(value)), "bigint")
+
+
+def nearest_double(value: Fraction) -> float:
+    """The nearest double; infinite beyond them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def real(value: Fraction | float) -> exp.Expression:
+    """A DOUBLE constant: the nearest double to an exact number, infinite beyond them."""
+    nearest = nearest_double(value) if isinstance(value, Fraction) else value
+    if math.isinf(nearest) or math.isnan(nearest):
+        name = "NaN" if math.isnan(nearest) else "Infinity" if nearest > 0 else "-Infinity"
+        return cast(exp.Literal.string(name), "double")
+    text = repr(nearest + 0.0)
+    return cast(exp.Literal.number(text if "e" in text else text + "e0"), "double")
+
+
+def double_at_least(value: Fraction) -> float:
+    """The smallest double that is not below `value`."""
+    nearest = nearest_double(value)
+    if math.isinf(nearest):
+        return nearest if nearest > 0 else -math.nextafter(math.inf, 0.0)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def double_above(value: int) -> float:
+    """A double above a whole number, with no other whole double between them."""
+    nearest = double_at_least(Fraction(value + 1))
+    return nearest if nearest > value else math.nextafter(nearest, math.inf)
+
+
+def not_nan(sql: exp.Expression) -> exp.Expression:
+    """NaN as NULL; the engine holds NaN equal to itself, so NULLIF finds it."""
+    return exp.Nullif(this=sql, expression=real(math.nan))
+
+
+def as_number(typed: Typed) -> Number:
+    """The type of an expression that must be a number."""
+    if not isinstance(typed.type, Number):
+        raise InvalidInput("an expression that is no number", "a number is needed here", "Pass a number.")
+    return typed.type
+
+
+def as_double(number: Typed) -> exp.Expression:
+    """The SQL of a Number as DOUBLE."""
+    if not as_number(number).integral:
+        return number.sql
+    if number.constant is not None and isinstance(number.constant[0], int):
+        return real(Fraction(number.constant[0]))
+    return cast(number.sql, "double")
+
+
+def as_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
+    """A whole-valued DOUBLE as BIGINT within bounds, whatever it is: NULL for NULL, NaN and above, `lower` for below.
+
+    LEAST skips NULL, so a missing value becomes the first double above `upper`, which NULLIF then takes out, as it does with
+    values above. Those only come from rounding errors: a bound that lies less than an ulp below a whole number.
+    """
+    above = double_above(upper)
+    bounded = greatest(real(double_at_least(Fraction(lower))), least(real(above), sql))
+    return cast(exp.Nullif(this=bounded, expression=real(above)), "bigint")
+
+
+def _text_is_clean(value: str) -> bool:
+    return "\x00" not in value and not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+
+
+def constant(value: Value) -> Typed:
+    """A literal of the query tree with its type and SQL."""
+    known = (value,)
+    match value:
+        case None:
+            return Typed(Nothing(), exp.null(), known)
+        case bool():
+            return Typed(Truth(nullable=False), exp.true() if value else exp.false(), known)
+        case int() | Fraction():
+            exact = Fraction(value)
+            number = Number(exact, exact, abs(exact) or Fraction(1), nullable=False)
+            if exact.denominator == 1:
+                known = (int(exact),)
+                number = Number(exact, exact, number.step, (int(exact),), nullable=False)
+            return Typed(number, whole(int(exact)) if number.integral else real(exact), known)
+        case str():
+            if not _text_is_clean(value):
+                raise InvalidInput(f"the text {show(value)}", "a text holds no NUL and no half of a surrogate pair",
+                                   "Write the text without it.")  # fmt: skip
+            return Typed(Text((value,), len(value), nullable=False), exp.Literal.string(value), known)
+        case datetime():
+            if value.tzinfo is not None:
+                raise InvalidInput(f"the time {value.isoformat()}", "times have no time zone here", "Leave the zone out.")
+            sql = cast(exp.Literal.string(value.isoformat(" ")), "timestamp")
+            return Typed(Moment(value, value, nullable=False), sql, known)
+        case date():
+            return Typed(Day(value, value, nullable=False), cast(exp.Literal.string(value.isoformat()), "date"), known)

@@ -1,0 +1,90 @@
+"""Conditions and orders over the answer: HAVING and ORDER BY speak of outputs, whatever way they are named."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sordino.errors import InvalidInput
+from sordino.query.names import default_name
+from sordino.query.shapes import shape
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Output
+
+__all__ = ["OUTPUT", "Answered", "one_of"]
+
+
+OUTPUT = ""
+"""The table of a column that certainly names an output; no real table has an empty name."""
+
+
+def one_of(name: str, names: Sequence[str]) -> str | None:
+    """The name in its own spelling, if it is among them; upper and lower case are one."""
+    return next((known for known in names if known.casefold() == name.casefold()), None)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The outputs of a question, to be found by name or by what they are."""
+
+    outputs: tuple[Output, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return tuple(output.name for output in self.outputs)
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        return {name.casefold(): name for name in self.names}
+
+    @cached_property
+    def _by_value(self) -> dict[object, tuple[str, ...]]:
+        found: dict[object, tuple[str, ...]] = {}
+        for output in self.outputs:
+            wanted = shape(output.value)
+            found[wanted] = (*found.get(wanted, ()), output.name)
+        return found
+
+    def find(self, value: Expression | Aggregate) -> str | None:
+        """The output that a name or an expression means; refuses one that means two."""
+        by_value = self._by_value.get(shape(value), ())
+        by_name = (
+            self._by_name.get(value.name.casefold()) if isinstance(value, Column) and value.table in {None, OUTPUT} else None
+        )
+        if isinstance(value, Column) and value.table == OUTPUT:
+            return by_name
+        if by_value and by_name is not None and by_name not in by_value:
+            raise InvalidInput(by_name, "it names both a column and another output", "Give the output another name with AS.")
+        return by_name or (by_value[0] if by_value else None)
+
+    def require(self, value: Expression | Aggregate) -> str:
+        """The output that it means; refuses one that is not there."""
+        name = self.find(value)
+        if name is None:
+            raise self.missing(value)
+        return name
+
+    def condition(self, value: Expression) -> Expression:
+        """The condition with every key and aggregate replaced by the name of its output."""
+        if isinstance(value, Literal):
+            return value
+        name = self.find(value)
+        if name is not None:
+            return Column(name)
+        match value:
+            case Call(function, arguments):
+                return Call(function, tuple(map(self.condition, arguments)))
+            case Case(branches, otherwise):
+                pairs = tuple((self.condition(test), self.condition(result)) for test, result in branches)
+                return Case(pairs, self.condition(otherwise))
+            case Column():
+                raise self.missing(value)
+
+    def missing(self, value: Expression | Aggregate) -> InvalidInput:
+        """The error for something that is not among the outputs."""
+        what = default_name(value)
+        close = difflib.get_close_matches(what, self.names, 1)
+        hint = f"Did you mean {close[0]}?" if close else "Add it to SELECT; the outputs are " + ", ".join(self.names) + "."
+        return InvalidInput(what, "HAVING and ORDER BY see the noisy answer, so they can name its columns only", hint)

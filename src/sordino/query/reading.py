@@ -1,0 +1,133 @@
+"""Reading a column: from whatever a cell holds to a value that its declared type allows, or NULL.
+
+This is where the owner's bounds become true: numbers and dates are clamped, unlisted categories and NaN are NULL, long
+text is cut. A column declared without NULLs is still read as one that may have them. No cell can make the engine fail.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+from typing import assert_never
+
+from sqlglot import exp
+
+from sordino.query import dataset, intervals, nodes
+from sordino.query.typed import Typed
+from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
+
+__all__ = ["matches", "read"]
+
+_WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
+_REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
+_TEXT = frozenset(["VARCHAR", "ENUM"])
+_MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+
+
+def matches(column: dataset.Column, engine_type: str) -> bool:
+    """Whether cells of a DuckDB type can be read as the declared column.
+
+    Example:
+        >>> matches(dataset.Column("float", Number()), "DECIMAL(18,2)")
+        True
+        >>> matches(dataset.Column("int", Number()), "VARCHAR")
+        False
+    """
+    name = re.sub(r"\(.*\)$", "", engine_type.strip().upper(), flags=re.DOTALL).strip()
+    match column.kind:
+        case "int":
+            return name in _WHOLE
+        case "float":
+            return name in _REAL
+        case "bool":
+            return name == "BOOLEAN"
+        case "category":
+            return name in (_WHOLE if isinstance(column.type, Number) else _TEXT)
+        case "text":
+            return name in _TEXT
+        case "date":
+            return name == "DATE"
+        case "datetime":
+            return name in _MOMENT
+        case _:
+            assert_never(column.kind)
+
+
+def read(column: dataset.Column, sql: exp.Expression) -> Typed:
+    """The cleaned column: its SQL never fails and never leaves the declared type; `sql` names the raw cells."""
+    match column.type:
+        case Number() as number:
+            type_ = replace(number, nullable=True)
+            if number.values is not None:
+                return Typed(type_, _listed_whole(number.values, sql))
+            return Typed(type_, _whole(number, column.kind, sql) if number.integral else _real(number, column.kind, sql))
+        case Truth():
+            return Typed(Truth(), sql.copy())
+        case Text() as text:
+            return Typed(replace(text, nullable=True), _text(text, sql))
+        case Day() as day:
+            ends = nodes.constant(day.lower).sql, nodes.constant(day.upper).sql
+            return Typed(replace(day, nullable=True), _clamped(sql, *ends))
+        case Moment() as moment:
+            ends = nodes.constant(moment.lower).sql, nodes.constant(moment.upper).sql
+            # to microseconds first: comparing nanoseconds with a far bound would fail
+            return Typed(replace(moment, nullable=True), _clamped(nodes.try_cast(sql, "timestamp"), *ends))
+        case Nothing() as nothing:
+            return Typed(nothing, exp.null(), (None,))
+        case _:
+            assert_never(column.type)
+
+
+def _clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
+    """Comparisons with NULL are not true, so NULL falls through to the end; the engine orders infinite dates rightly."""
+    below, above = exp.LT(this=x.copy(), expression=lower), exp.GT(this=x.copy(), expression=upper)
+    return nodes.case([(below, lower.copy()), (above, upper.copy())], x.copy())
+
+
+def _listed_whole(values: tuple[int, ...], sql: exp.Expression) -> exp.Expression:
+    listed = exp.In(this=sql.copy(), expressions=[nodes.whole(v) for v in values])
+    return nodes.case([(listed, nodes.try_cast(sql.copy(), "bigint"))])
+
+
+def _whole(number: Number, kind: dataset.Kind, sql: exp.Expression) -> exp.Expression:
+    """A whole number in 64 bits: compared before it is cast, since a cell may be larger than 64 bits."""
+    least, most = intervals.ends(number)
+    lower, upper = math.ceil(least), math.floor(most)
+    if kind == "float":
+        return nodes.as_whole(exp.Round(this=_real(number, kind, sql)), lower, upper)
+    below = exp.LT(this=sql.copy(), expression=nodes.whole(lower))
+    above = exp.GT(this=sql.copy(), expression=nodes.whole(upper))
+    inside = nodes.try_cast(sql.copy(), "bigint")
+    return nodes.case([(below, nodes.whole(lower)), (above, nodes.whole(upper))], inside)
+
+
+def _real(number: Number, kind: dataset.Kind, sql: exp.Expression) -> exp.Expression:
+    """A double: NaN, which the engine orders above everything, is NULL; then the bounds."""
+    x = nodes.try_cast(sql, "double")
+    nan = exp.IsNan(this=x.copy())
+    branches: list[tuple[exp.Expression, exp.Expression]] = []
+    missing = [] if kind == "int" else [(nan, nodes.null("double"))]
+    if number.upper is not None:
+        top = nodes.real(number.upper)
+        beyond = nodes.case(missing, top.copy()) if missing else top.copy()
+        branches.append((exp.GT(this=x.copy(), expression=top), beyond))
+    else:
+        branches.extend(missing)
+    if number.lower is not None:
+        bottom = nodes.real(Fraction(number.lower))
+        branches.append((exp.LT(this=x.copy(), expression=bottom), bottom.copy()))
+    return nodes.case(branches, x) if branches else x
+
+
+def _text(text: Text, sql: exp.Expression) -> exp.Expression:
+    if text.values is not None:
+        # an unlisted category is NULL; the cast turns the engine's own enumerations into text
+        cell = nodes.cast(sql.copy(), "varchar")
+        listed = exp.In(this=cell, expressions=[nodes.constant(v).sql for v in text.values])
+        return nodes.case([(listed, cell.copy())])
+    cell = nodes.cast(sql.copy(), "varchar")
+    if text.longest is None:
+        return cell
+    return exp.Substring(this=cell, start=exp.Literal.number(1), length=exp.Literal.number(text.longest))

@@ -1,0 +1,288 @@
+"""SQL in, query tree out: exactly one SELECT of the supported syntax (docs/sql.md); everything else is refused."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
+
+from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.query.calls import check_name
+from sordino.query.names import distinct_names
+from sordino.query.outputs import OUTPUT, Answered, one_of
+from sordino.query.shapes import check_query, children, shape
+from sordino.query.sql_expressions import Reader
+from sordino.query.sql_refusals import arguments, refusal
+from sordino.query.sql_tables import Scope, read_tables
+from sordino.query.sql_tokens import Words, read_words, shortened
+from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
+
+__all__ = ["parse", "parse_condition", "parse_having"]
+
+_ROWS = "rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."
+
+
+def parse(text: str) -> Query:
+    """The question that a SQL text asks; refuses with `UnsupportedSQL` whatever is not supported.
+
+    Example:
+        >>> parse("SELECT COUNT(*) AS n FROM visits").outputs
+        (Output(name='n', value=Aggregate(function='count', argument=None, parameter=None)),)
+    """
+    words = read_words(text)
+    if not words.tokens or words.tokens[0].text.upper() != "SELECT":
+        start = words.tokens[0].text if words.tokens else "an empty text"
+        raise UnsupportedSQL(
+            shortened(start), "a question must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
+        )
+    return _select(text, _parsed(words))
+
+
+def parse_condition(text: str, tables: tuple[str, ...] = ()) -> Expression:
+    """The condition in a text such as `age >= 65 AND wards.region = 'North'`; the first of the tables is the asked one."""
+    return _named_scope(text, tables).reader.expression(_condition(text))
+
+
+def parse_having(text: str, answered: Answered) -> Expression:
+    """The condition in a text such as `n > 5` or `COUNT(*) > 5`, on the outputs of a question."""
+    return _having(text, _condition(text), _named_scope(text, ()), answered)
+
+
+def _named_scope(text: str, tables: tuple[str, ...]) -> Scope:
+    return Scope(text, tuple((table, table) for table in tables))
+
+
+def _condition(text: str) -> exp.Expression:
+    words = read_words(text)
+    if not words.tokens:
+        raise UnsupportedSQL("an empty text", "a condition is missing", "Write age >= 65, for example.")
+    # The parser reads whole statements only. A clause that the condition would add is refused below.
+    prefix = "SELECT * FROM t WHERE "
+    select = _parsed(words, tuple(read_words(prefix).tokens))
+    if set(_present(select)) != {"expressions", "from_", "where"}:
+        raise UnsupportedSQL(shortened(text), "only a condition can stand here", "Write age >= 65, for example.")
+    condition: exp.Expression = select.args["where"].this
+    return condition
+
+
+def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
+    tokens = [*before, *words.tokens]
+    try:
+        trees = DuckDB().parser().parse(tokens, words.text)  # type: ignore[arg-type]
+    except ParseError as error:
+        raise _syntax_error(words, error) from error
+    except RecursionError as error:
+        raise UnsupportedSQL(shortened(words.text), "it is nested too deep", "Ask several smaller questions.") from error
+    except Exception as error:  # a parser of 10,000 lines may fail in any way on hostile text; none may escape
+        raise UnsupportedSQL(
+            shortened(words.text), "it is not understood", "See docs/sql.md for what is supported."
+        ) from error
+    if len(trees) != 1 or type(trees[0]) is not exp.Select:
+        raise UnsupportedSQL(
+            shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly."
+        )
+    return trees[0]
+
+
+def _syntax_error(words: Words, error: ParseError) -> UnsupportedSQL:
+    told = error.errors[0] if error.errors else {}
+    fragment = str(told.get("highlight") or "")
+    line, column = told.get("line"), told.get("col")
+    near = f"{shortened(fragment)} near line {line}, column {column}" if fragment and line else shortened(words.text)
+    return UnsupportedSQL(
+        near,
+        "the SQL is not understood from here on",
+        "Look for a missing comma, bracket or keyword before it; docs/sql.md shows the supported forms.",
+    )
+
+
+def _present(node: exp.Expression) -> list[str]:
+    return [name for name, value in node.args.items() if value not in (None, False, "") and value != []]
+
+
+def _select(text: str, select: exp.Select) -> Query:
+    if select.args.get("distinct") is not None:
+        raise UnsupportedSQL("SELECT DISTINCT", *_ROWS)
+    arguments(text, select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+    scope, joins = read_tables(text, select)
+    reader = scope.reader
+    names, values = _items(text, reader, select)
+    where = select.args.get("where")
+    condition = None if where is None else reader.expression(where.this)
+    keys = _keys(text, select, reader, names, values)
+    outputs = _outputs(text, select, names, values, keys)
+    answered = Answered(outputs)
+    having = select.args.get("having")
+    query = Query(
+        table=scope.tables[0][1],
+        outputs=outputs,
+        where=condition,
+        keys=keys,
+        joins=joins,
+        having=None if having is None else _having(text, having.this, scope, answered),
+        order=_order(text, select, reader, answered),
+        limit=_whole(text, select, "limit"),
+        offset=_whole(text, select, "offset") or 0,
+    )
+    try:
+        check_query(query)
+    except InvalidInput as error:
+        raise UnsupportedSQL(error.value, error.rule, error.hint) from error
+    return query
+
+
+def _items(text: str, reader: Reader, select: exp.Select) -> tuple[tuple[str, ...], tuple[Expression | Aggregate, ...]]:
+    """Names and values of SELECT's items."""
+    given: list[str | None] = []
+    taken: set[str] = set()
+    values = []
+    for item in select.expressions:
+        name, node = None, item
+        if type(item) is exp.Alias:
+            arguments(text, item, "this", "alias")
+            name, node = str(item.args["alias"].this), item.this
+            try:
+                check_name(name)
+            except InvalidInput as error:
+                raise refusal(text, item, (error.rule, error.hint)) from error
+            if name.casefold() in taken:
+                raise refusal(text, item, (f"the name {name} is given twice", "Give every output its own name."))
+            taken.add(name.casefold())
+        given.append(name)
+        values.append(reader.item(node))
+    if not values:
+        raise UnsupportedSQL(shortened(text), *_ROWS)
+    return distinct_names(given, values), tuple(values)
+
+
+def _ordinal(text: str, node: exp.Expression, count: int) -> int | None:
+    """The place in SELECT, counted from 0, if the node is a whole number; refuses one that is out of range."""
+    if type(node) is not exp.Literal or node.args.get("is_string"):
+        return None
+    words = str(node.this)
+    if not words.isdigit() or len(words) > 9 or not 1 <= int(words) <= count:
+        raise refusal(text, node, (f"SELECT has the places 1 to {count}", "Name the column instead."))
+    return int(words) - 1
+
+
+def _keys(
+    text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Expression | Aggregate, ...]
+) -> tuple[Expression, ...]:
+    """The expressions of GROUP BY; it may name them by place or by output."""
+    group = select.args.get("group")
+    if group is None:
+        return ()
+    arguments(text, group, "expressions")
+    keys: dict[object, Expression] = {}
+    for node in group.expressions:
+        place_in_select = _ordinal(text, node, len(values))
+        if place_in_select is not None:
+            key = values[place_in_select]
+        else:
+            key = reader.expression(node)
+            if isinstance(key, Column) and key.table is None and (name := one_of(key.name, names)) is not None:
+                key = _aliased(text, node, key, values[names.index(name)])
+        if isinstance(key, Aggregate):
+            raise refusal(text, node, ("an aggregate cannot be a key", "Group by columns; filter aggregates with HAVING."))
+        keys.setdefault(shape(key), key)
+    return tuple(keys.values())
+
+
+def _aliased(text: str, node: exp.Expression, column: Column, value: Expression | Aggregate) -> Expression | Aggregate:
+    """The output of that name; refused if its expression has a column of that name, too, for then the word means both."""
+    if shape(value) == shape(column):
+        return column
+    level: list[Expression | Aggregate] = [value]
+    while level:
+        if any(shape(part) == shape(column) for part in level if isinstance(part, Column)):
+            rule = f"{shortened(column.name)} is both a column and the name of another output"
+            raise refusal(text, node, (rule, "Write GROUP BY with the whole expression or its place, such as GROUP BY 1."))
+        level = [child for part in level for child in children(part)]
+    return value
+
+
+def _outputs(
+    text: str,
+    select: exp.Select,
+    names: tuple[str, ...],
+    values: tuple[Expression | Aggregate, ...],
+    keys: tuple[Expression, ...],
+) -> tuple[Output, ...]:
+    shapes = {shape(key): key for key in keys}
+    outputs = []
+    for item, name, value in zip(select.expressions, names, values, strict=True):
+        if isinstance(value, Aggregate):
+            outputs.append(Output(name, value))
+        elif (key := shapes.get(shape(value))) is not None:
+            outputs.append(Output(name, key))
+        else:
+            node = item.this if type(item) is exp.Alias else item
+            raise refusal(
+                text,
+                node,
+                (
+                    "it is neither an aggregate nor a key of GROUP BY",
+                    "Add it to GROUP BY, or take an aggregate such as AVG of it.",
+                ),
+            )
+    if not any(isinstance(value, Aggregate) for value in values):
+        raise UnsupportedSQL(
+            shortened(text), "a question must ask for an aggregate, as rows are never shown", "Add COUNT(*) to SELECT."
+        )
+    return tuple(outputs)
+
+
+def _having(text: str, node: exp.Expression, scope: Scope, answered: Answered) -> Expression:
+    def nested(at: exp.Expression, found: Aggregate) -> Expression:
+        name = answered.find(found)
+        if name is None:
+            missing = answered.missing(found)
+            raise refusal(text, at, (missing.rule, "Add this aggregate to SELECT."))
+        return Column(name, OUTPUT)
+
+    condition = Reader(text, scope.column, nested).expression(node)
+    try:
+        return answered.condition(condition)
+    except InvalidInput as error:
+        raise UnsupportedSQL(f"{error.value} in {refusal(text, node, ('', '')).value}", error.rule, error.hint) from error
+
+
+def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) -> tuple[Order, ...]:
+    order = select.args.get("order")
+    if order is None:
+        return ()
+    arguments(text, order, "expressions")
+    orders: list[Order] = []
+    for node in order.expressions:
+        if type(node) is not exp.Ordered:
+            raise refusal(text, node, ("ORDER BY takes outputs, each with ASC or DESC", "Write ORDER BY n DESC."))
+        arguments(text, node, "this", "desc")
+        place_in_select = _ordinal(text, node.this, len(answered.outputs))
+        if place_in_select is not None:
+            name = answered.names[place_in_select]
+        else:
+            try:
+                name = answered.require(reader.item(node.this))
+            except UnsupportedSQL:
+                raise
+            except InvalidInput as error:
+                raise refusal(text, node.this, (error.rule, error.hint)) from error
+        if name not in [known.output for known in orders]:  # a second order by the same output changes nothing
+            orders.append(Order(name, bool(node.args.get("desc"))))
+    return tuple(orders)
+
+
+def _whole(text: str, select: exp.Select, clause: str) -> int | None:
+    node = select.args.get(clause)
+    if node is None:
+        return None
+    arguments(text, node, "expression")
+    words = node.expression
+    if (
+        type(words) is not exp.Literal
+        or words.args.get("is_string")
+        or not str(words.this).isdigit()
+        or len(str(words.this)) > 18
+    ):
+        raise refusal(text, node, (f"{clause.upper()} takes a whole number", f"Write {clause.upper()} 10."))
+    return int(str(words.this))

@@ -1,0 +1,395 @@
+"""From sqlglot's tree to ours, for expressions and aggregates: by allow-list, exact in class and in every argument.
+
+A node of a class that is not listed is refused, and so is a listed one that carries an argument that is not expected of it:
+no modifier is dropped unseen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import TypeVar
+
+from sqlglot import exp
+
+from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.query.calls import (
+    aggregate,
+    between,
+    call,
+    constant,
+    count_where,
+    if_else,
+    matched,
+    negated,
+    nullif,
+    when_true,
+)
+from sordino.query.shapes import check_size
+from sordino.query.sql_refusals import HINTS, UNKNOWN, arguments, refusal
+from sordino.query.sql_tokens import shortened
+from sordino.query.tree import Aggregate, Case, Column, Expression, Literal
+
+__all__ = ["Reader"]
+
+_Read = TypeVar("_Read", Expression, Expression | Aggregate)
+
+_CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.Add: ("+", ("this", "expression")),
+    exp.Sub: ("-", ("this", "expression")),
+    exp.Mul: ("*", ("this", "expression")),
+    exp.Div: ("/", ("this", "expression")),
+    exp.Mod: ("%", ("this", "expression")),
+    exp.EQ: ("=", ("this", "expression")),
+    exp.NEQ: ("<>", ("this", "expression")),
+    exp.LT: ("<", ("this", "expression")),
+    exp.LTE: ("<=", ("this", "expression")),
+    exp.GT: (">", ("this", "expression")),
+    exp.GTE: (">=", ("this", "expression")),
+    exp.Not: ("not", ("this",)),
+    exp.In: ("in", ("this", "expressions")),
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Abs: ("abs", ("this",)),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.Floor: ("floor", ("this",)),
+    exp.Ceil: ("ceil", ("this",)),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Lower: ("lower", ("this",)),
+    exp.Upper: ("upper", ("this",)),
+    exp.Length: ("length", ("this",)),
+    exp.Substring: ("substr", ("this", "start", "length")),
+}
+_CHAINS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_LOGIC: dict[type[exp.Expression], str] = {exp.And: "and", exp.Or: "or"}
+_DATE_PARTS: dict[type[exp.Expression], str] = {
+    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week", exp.Day: "day",
+    exp.DayOfMonth: "day", exp.DayOfWeek: "dow", exp.DayOfWeekIso: "isodow", exp.DayOfYear: "doy", exp.Hour: "hour",
+    exp.Minute: "minute",
+}  # fmt: skip
+_PART_WORDS = {"dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day"}
+_AGGREGATES: dict[type[exp.Expression], str] = {
+    exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop",
+}  # fmt: skip
+_NAMED_AGGREGATES = {"mean": "avg", "var": "var_samp"}
+_QUANTILES: dict[type[exp.Expression], str] = {
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "quantile",
+    exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+}
+
+
+def _inside(node: exp.Expression) -> exp.Expression:
+    """The expression within any number of brackets."""
+    while type(node) is exp.Paren:
+        node = node.this
+    return node
+
+
+def _date(text: str, node: exp.Expression, words: str, *, moment: bool) -> Literal:
+    day = r"(?a:\d{4}-\d\d-\d\d)"
+    pattern = day + r"(?a:[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?" if moment else day
+    form = "TIMESTAMP '2024-01-31 12:00:00'" if moment else "DATE '2024-01-31'"
+    try:
+        if not re.fullmatch(pattern, words):
+            raise ValueError(words)
+        return Literal(datetime.fromisoformat(words) if moment else date.fromisoformat(words))
+    except ValueError as error:
+        raise refusal(text, node, ("there is no such date", f"Write it as {form}.")) from error
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads expressions; `column` says which column a name is, `nested` what an aggregate inside an expression means."""
+
+    text: str
+    column: Callable[[exp.Expression], Column]
+    nested: Callable[[exp.Expression, Aggregate], Expression] | None = None
+
+    def expression(self, node: exp.Expression) -> Expression:
+        """A row-wise expression of our tree."""
+        return self._checked(node, lambda: self._expression(node))
+
+    def item(self, node: exp.Expression) -> Expression | Aggregate:
+        """One item of SELECT: an expression or an aggregate."""
+        return self._checked(node, lambda: self._aggregate(_inside(node)) or self._expression(node))
+
+    def _checked(self, node: exp.Expression, read: Callable[[], _Read]) -> _Read:
+        """What was read, with rules broken in the tree told as errors of this text."""
+        try:
+            result = read()
+            check_size([result])
+        except UnsupportedSQL:
+            raise
+        except InvalidInput as error:
+            told = refusal(self.text, node, (error.rule, error.hint))
+            raise UnsupportedSQL(f"{error.value} in {told.value}", error.rule, error.hint) from error
+        except RecursionError as error:  # a = b = c = ... nests without brackets
+            raise refusal(self.text, node, ("it is nested too deep", "Ask several smaller questions.")) from error
+        return result
+
+    def _refuse(self, node: exp.Expression, reason: tuple[str, str] | None = None) -> UnsupportedSQL:
+        rule, hint = reason or HINTS.get(type(node), UNKNOWN)
+        if "{0}" in hint:
+            named = node.this.sql() if isinstance(node.this, exp.Column) else "x"
+            hint = hint.format(shortened(named))
+        return refusal(self.text, node, (rule, hint))
+
+    def _expression(self, node: exp.Expression | None) -> Expression:
+        if not isinstance(node, exp.Expression):
+            raise UnsupportedSQL("a function without its argument", *UNKNOWN)
+        node = _inside(node)
+        kind = type(node)
+        if kind in _CHAINS or kind in _LOGIC:
+            return self._chain(node)
+        if kind in _CALLS:
+            name, parts = _CALLS[kind]
+            arguments(self.text, node, *parts)
+            return call(name, *(self._expression(part) for name in parts for part in _parts(node, name)))
+        if kind in _DATE_PARTS:
+            arguments(self.text, node, "this")
+            return call("date_part", Literal(_DATE_PARTS[kind]), self._expression(node.this))
+        named_aggregate = kind is exp.Anonymous and str(node.this).lower() in _NAMED_AGGREGATES
+        if kind in _SPECIAL and not named_aggregate:
+            return _SPECIAL[kind](self, node)
+        found = self._aggregate(node)
+        if found is None:
+            raise self._refuse(node)
+        if self.nested is None:
+            raise self._refuse(
+                node,
+                (
+                    "an aggregate must stand alone in SELECT, outside of other expressions",
+                    "Ask for each by itself and compute with the answers; SUM(a) / COUNT(a) is AVG(a).",
+                ),
+            )
+        return self.nested(node, found)
+
+    def _chain(self, node: exp.Expression) -> Expression:
+        """A chain such as a + b + c, which sqlglot nests to the left: unrolled, so that a long one needs no stack."""
+        rest: list[exp.Expression] = []
+        while type(node) in _CHAINS or type(node) in _LOGIC:
+            arguments(self.text, node, "this", "expression")
+            rest.append(node)
+            node = node.this
+        result = self._expression(node)
+        pending: list[Expression] = []
+        while rest:
+            step = rest.pop()
+            right = self._expression(step.expression)
+            if type(step) in _CHAINS:
+                result = call(_CHAINS[type(step)], result, right)
+                continue
+            pending.append(right)
+            if not rest or type(rest[-1]) is not type(step):  # collect first: joining one by one would take quadratic time
+                result = call(_LOGIC[type(step)], result, *pending)
+                pending = []
+        return result
+
+    def _aggregate(self, node: exp.Expression) -> Aggregate | None:
+        """The aggregate that the node is; None if it is none of the supported ones."""
+        kind, inner = type(node), Reader(self.text, self.column)
+        if kind is exp.Filter:
+            arguments(self.text, node, "this", "expression")
+            found = self._aggregate(node.this)
+            if found is None or type(node.expression) is not exp.Where:
+                raise self._refuse(node)
+            return when_true(inner._expression(node.expression.this), found)
+        if kind in _AGGREGATES:
+            arguments(self.text, node, "this")
+            return aggregate(_AGGREGATES[kind], inner._expression(node.this))
+        if kind is exp.Count:
+            return self._count(node, inner)
+        if kind is exp.CountIf:
+            arguments(self.text, node, "this")
+            return count_where(inner._expression(node.this))
+        if kind is exp.Median:
+            arguments(self.text, node, "this")
+            return aggregate("quantile", inner._expression(node.this), Fraction(1, 2))
+        if kind in _QUANTILES:
+            arguments(self.text, node, "this", _QUANTILES[kind])
+            return self._quantile(node, node.this, node.args.get(_QUANTILES[kind]), inner)
+        if kind is exp.WithinGroup:
+            return self._within_group(node, inner)
+        if kind is exp.Anonymous and str(node.this).lower() in _NAMED_AGGREGATES:
+            arguments(self.text, node, "this", "expressions")
+            if len(node.expressions) == 1:
+                return aggregate(_NAMED_AGGREGATES[str(node.this).lower()], inner._expression(node.expressions[0]))
+        return None
+
+    def _count(self, node: exp.Expression, inner: Reader) -> Aggregate:
+        arguments(self.text, node, "this")
+        counted = node.this
+        if type(counted) is exp.Star:
+            arguments(self.text, counted)
+            return aggregate("count")
+        if counted is None:
+            raise self._refuse(node, ("COUNT must say what it counts", "Write COUNT(*)."))
+        if type(counted) is exp.Distinct:
+            arguments(self.text, counted, "expressions")
+            if len(counted.expressions) != 1:
+                raise self._refuse(node, ("persons are counted by one column", "Write COUNT(DISTINCT patient_id)."))
+            return aggregate("count_distinct", inner._expression(counted.expressions[0]))
+        return aggregate("count", inner._expression(counted))
+
+    def _quantile(self, node: exp.Expression, x: exp.Expression, level: exp.Expression | None, inner: Reader) -> Aggregate:
+        value = inner._expression(level) if level is not None and type(_inside(level)) is exp.Literal else None
+        if not isinstance(value, Literal) or isinstance(value.value, str):
+            raise self._refuse(
+                node, ("the level of a quantile must be a constant from 0 to 1", "Write QUANTILE(cost, 0.9).")
+            )
+        return aggregate("quantile", inner._expression(x), value.value)
+
+    def _within_group(self, node: exp.Expression, inner: Reader) -> Aggregate:
+        arguments(self.text, node, "this", "expression")
+        quantile, order = node.this, node.expression
+        if type(quantile) not in {exp.PercentileCont, exp.PercentileDisc} or type(order) is not exp.Order:
+            raise self._refuse(node)
+        arguments(self.text, quantile, "this")
+        arguments(self.text, order, "expressions")
+        if len(order.expressions) != 1 or type(order.expressions[0]) is not exp.Ordered:
+            raise self._refuse(node)
+        ordered = order.expressions[0]
+        if ordered.args.get("desc"):
+            raise self._refuse(
+                node, ("quantiles are counted from the smallest value", "Leave DESC out and ask for 1 minus the level.")
+            )
+        arguments(self.text, ordered, "this")
+        return self._quantile(node, ordered.this, quantile.this, inner)
+
+    def _case(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "ifs", "default")
+        branches = []
+        for branch in node.args["ifs"]:
+            arguments(self.text, branch, "this", "true")
+            branches.append((self._expression(branch.this), self._expression(branch.args["true"])))
+        default = node.args.get("default")
+        otherwise = Literal(None) if default is None else self._expression(default)
+        subject = node.args.get("this")
+        if subject is None:
+            return Case(tuple(branches), otherwise)
+        return matched(self._expression(subject), branches, otherwise)
+
+    def _if(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "true", "false")
+        no = node.args.get("false")
+        yes = self._expression(node.args["true"])
+        return if_else(self._expression(node.this), yes, Literal(None) if no is None else self._expression(no))
+
+    def _between(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "low", "high")
+        return between(*(self._expression(node.args[part]) for part in ("this", "low", "high")))
+
+    def _nullif(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression")
+        return nullif(self._expression(node.this), self._expression(node.expression))
+
+    def _neg(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this")
+        return negated(self._expression(node.this))
+
+    def _is(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression")
+        if type(node.expression) is not exp.Null:
+            raise self._refuse(node)
+        return call("is_null", self._expression(node.this))
+
+    def _like(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression", "negate")
+        found = call("like", self._expression(node.this), self._expression(node.expression))
+        return call("not", found) if node.args.get("negate") else found
+
+    def _left(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression")
+        return call("substr", self._expression(node.this), Literal(1), self._expression(node.expression))
+
+    def _extract(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression")
+        return call("date_part", _part(node.this), self._expression(node.expression))
+
+    def _date_trunc(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "unit")
+        return call("date_trunc", _part(node.args["unit"]), self._expression(node.this))
+
+    def _named(self, node: exp.Expression) -> Expression:
+        """A function that the parser does not know by a class."""
+        name = str(node.this).lower()
+        arguments(self.text, node, "this", "expressions")
+        if name in {"date_part", "datepart"} and len(node.expressions) == 2:
+            return call("date_part", _part(node.expressions[0]), self._expression(node.expressions[1]))
+        if name == "weekday" and len(node.expressions) == 1:
+            return call("date_part", Literal("dow"), self._expression(node.expressions[0]))
+        if name == "bucket":
+            return call("bucket", *map(self._expression, node.expressions))
+        raise self._refuse(node, (f"there is no function {shortened(str(node.this))}", UNKNOWN[1]))
+
+    def _literal(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this")
+        words = str(node.this)
+        if node.args.get("is_string"):
+            return constant(words)
+        if not re.fullmatch(r"(?a:(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?)", words) or sum(map(str.isdigit, words)) > 40:
+            raise self._refuse(
+                node, ("numbers have at most 40 digits and an exponent of at most 308", "Write an ordinary number.")
+            )
+        return constant(Fraction(words))
+
+    def _boolean(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node)
+        return Literal(bool(node.this))
+
+    def _null(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node)
+        return Literal(None)
+
+    def _column(self, node: exp.Expression) -> Expression:
+        if type(node.this) is not exp.Identifier:
+            raise self._refuse(node, HINTS[exp.Star] if type(node.this) is exp.Star else None)
+        return self.column(node)
+
+    def _cast(self, node: exp.Expression) -> Expression:
+        """DATE '...' and TIMESTAMP '...', which the parser turns into casts; no other cast gets past the words."""
+        arguments(self.text, node, "this", "to")
+        to, literal = node.args["to"], node.this
+        kinds = {exp.DataType.Type.DATE: False, exp.DataType.Type.TIMESTAMPNTZ: True}
+        if type(literal) is not exp.Literal or not literal.args.get("is_string") or to.this not in kinds:
+            raise self._refuse(node)
+        return _date(self.text, node, str(literal.this), moment=kinds[to.this])
+
+
+def _parts(node: exp.Expression, name: str) -> list[exp.Expression]:
+    value = node.args.get(name)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _part(node: exp.Expression) -> Expression:
+    """The name of a part of a date, which may be a word or a text."""
+    if type(node) is exp.Var or (type(node) is exp.Literal and node.args.get("is_string")):
+        word = str(node.this).lower()
+        return Literal(_PART_WORDS.get(word, word))
+    return Literal(None)
+
+
+_SPECIAL: dict[type[exp.Expression], Callable[[Reader, exp.Expression], Expression]] = {
+    exp.Case: Reader._case,
+    exp.If: Reader._if,
+    exp.Between: Reader._between,
+    exp.Nullif: Reader._nullif,
+    exp.Neg: Reader._neg,
+    exp.Is: Reader._is,
+    exp.Like: Reader._like,
+    exp.Left: Reader._left,
+    exp.Extract: Reader._extract,
+    exp.TimestampTrunc: Reader._date_trunc,
+    exp.Anonymous: Reader._named,
+    exp.Literal: Reader._literal,
+    exp.Boolean: Reader._boolean,
+    exp.Null: Reader._null,
+    exp.Column: Reader._column,
+    exp.Cast: Reader._cast,
+}

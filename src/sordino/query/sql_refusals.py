@@ -1,0 +1,92 @@
+"""Refusing a part of a SQL text: what, where, and what to write instead; and seeing to it that no part is overlooked."""
+
+from __future__ import annotations
+
+from sqlglot import ErrorLevel, exp
+
+from sordino.errors import UnsupportedSQL
+from sordino.query.sql_tokens import place, shortened
+
+__all__ = ["HINTS", "UNKNOWN", "arguments", "refusal"]
+
+_HARMLESS: dict[type[exp.Expression], frozenset[str]] = {  # set by the dialect, not by the text
+    exp.Div: frozenset({"typed", "safe"}),
+    exp.Least: frozenset({"ignore_nulls"}),
+    exp.Greatest: frozenset({"ignore_nulls"}),
+    exp.Count: frozenset({"big_int"}),
+    exp.Column: frozenset({"join_mark"}),
+    exp.Literal: frozenset({"is_string"}),
+    exp.Boolean: frozenset({"this"}),
+}
+
+_EXTREMES = (
+    "the smallest and largest values are single persons' values, which are never shown",
+    "Ask for QUANTILE({0}, 0.01) or QUANTILE({0}, 0.99).",
+)
+_SUBQUERY = (
+    "exactly one SELECT can be asked",
+    "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
+)
+_PATTERN = "LIKE is the only pattern, without ESCAPE", "Write LOWER(name) LIKE 'a%'."
+HINTS: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Min: _EXTREMES,
+    exp.Max: _EXTREMES,
+    exp.Star: ("rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."),
+    exp.Window: ("window functions are not supported", "Write GROUP BY."),
+    exp.Subquery: _SUBQUERY,
+    exp.Select: _SUBQUERY,
+    exp.Exists: _SUBQUERY,
+    exp.Cast: ("casts are not supported", "Declared columns have their types already; write dates as DATE '2024-01-31'."),
+    exp.Tuple: ("lists are supported after IN only", "Write one expression, or GROUP BY a, b without brackets."),
+    exp.ArrayAgg: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
+    exp.GroupConcat: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
+    exp.First: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
+    exp.Escape: _PATTERN,
+    exp.Distinct: ("only COUNT(DISTINCT person) is supported", "Leave DISTINCT out, or count persons."),
+    exp.Order: (
+        "aggregates do not depend on the order of rows",
+        "Leave ORDER BY out; write QUANTILE(x, 0.5) for a quantile.",
+    ),
+    exp.IgnoreNulls: ("aggregates skip missing values already", "Leave IGNORE NULLS out."),
+    exp.RespectNulls: (
+        "aggregates skip missing values",
+        "Leave RESPECT NULLS out; replace missing values by COALESCE(x, 0).",
+    ),
+    exp.NullSafeNEQ: ("IS DISTINCT FROM is not supported", "Write a <> b, with COALESCE where values may be missing."),
+    exp.NullSafeEQ: ("IS NOT DISTINCT FROM is not supported", "Write a = b, with COALESCE where values may be missing."),
+    exp.Is: ("IS is supported with NULL only", "Write the condition itself, or COALESCE(condition, FALSE)."),
+    exp.Concat: ("texts are not joined", "Group by both columns."),
+    exp.Rand: ("a question may not be random", "Ask about all rows."),
+    exp.LogicalOr: (
+        "whether any row satisfies a condition may hang on one person",
+        "Write SUM(condition) or AVG(condition).",
+    ),
+    exp.LogicalAnd: (
+        "whether all rows satisfy a condition may hang on one person",
+        "Write SUM(condition) or AVG(condition).",
+    ),
+}
+UNKNOWN = "it is not part of the supported SQL", "See docs/sql.md for what is."
+
+
+def refusal(text: str, node: exp.Expression, reason: tuple[str, str]) -> UnsupportedSQL:
+    """The error for a part of the text: what, where (the first name in it, where the parser tells), and what to write."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    where = f" at {place(text, min(starts))}" if starts else ""
+    try:
+        shown = shortened(node.sql(comments=False, unsupported_level=ErrorLevel.IGNORE))
+    except Exception:  # the writer of a part that we do not understand may fail in any way; the refusal stands
+        shown = ""
+    return UnsupportedSQL(f"{shown or type(node).__name__}{where}", *reason)
+
+
+def arguments(text: str, node: exp.Expression, *known: str) -> None:
+    """Refuse a node that carries anything but the known arguments."""
+    allowed = _HARMLESS.get(type(node), frozenset()).union(known)
+    for name, value in node.args.items():
+        if name not in allowed and value is not None and value is not False and value != [] and value != "":
+            part = value[0] if isinstance(value, list) else value
+            if isinstance(part, exp.Expression) and type(part) in HINTS:
+                raise refusal(text, part, HINTS[type(part)])
+            modifier = name.strip("_").replace("_", " ").upper()
+            raise refusal(text, node, (f"its part {modifier} is not supported", "Leave that part out."))

@@ -1,0 +1,230 @@
+"""The words of a SQL text, checked before anything is parsed: how many, how deep, and none that is not understood.
+
+Only token types of the supported syntax reach the parser; every other word becomes a plain name. So no part of the parser
+that we do not use ever runs: some of those parts take time exponential in the nesting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sordino.errors import UnsupportedSQL
+
+__all__ = ["DEEPEST_TEXT", "LONGEST", "MOST_JOINS", "MOST_TOKENS", "Words", "place", "read_words", "shortened"]
+
+LONGEST = 16 * 1024
+MOST_TOKENS = 4000
+MOST_JOINS = 10
+DEEPEST_TEXT = 24
+"""The parser takes up to 26 stack frames for one level of nesting, and Python allows 1000."""
+
+_T = TokenType
+_KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.OFFSET, _T.ASC,
+             _T.DESC, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.AND, _T.OR, _T.NOT, _T.IN, _T.IS,
+             _T.NULL, _T.ISNULL, _T.NOTNULL, _T.TRUE, _T.FALSE, _T.BETWEEN, _T.LIKE, _T.CASE, _T.WHEN, _T.THEN,
+             _T.ELSE, _T.END, _T.DISTINCT, _T.FILTER, _T.FOR, _T.ALL}  # fmt: skip
+_SYMBOLS = {_T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.DASH, _T.PLUS, _T.STAR, _T.SLASH, _T.MOD, _T.EQ, _T.NEQ,
+            _T.LT, _T.LTE, _T.GT, _T.GTE, _T.SEMICOLON}  # fmt: skip
+_LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
+_DATES = {_T.DATE, _T.TIMESTAMPNTZ}
+_SIGNS = {_T.DASH, _T.PLUS}
+_OPENING, _CLOSING = {_T.L_PAREN, _T.CASE}, {_T.R_PAREN, _T.END}
+
+_ONE_SELECT = (
+    "exactly one SELECT can be asked",
+    "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
+)
+_READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
+_CASTS = "casts are not supported", "Declared columns have their types already; write dates as DATE '2024-01-31'."
+_CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
+_SAMPLES = "samples are not supported", "Ask about all rows."
+_GROUPINGS = "GROUP BY takes a plain list of keys", "Ask one question for each level of grouping."
+_COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
+_PATTERNS = "LIKE is the only pattern", "Write LOWER(name) LIKE 'a%'."
+_NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
+_STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE"
+_JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
+
+_REFUSED_WORDS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT"), _COMBINED),
+    "WITH": ("WITH (a common table expression) is not supported", _ONE_SELECT[1]),
+    "LATERAL": _ONE_SELECT,
+    "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
+    "QUALIFY": ("window functions are not supported", "Filter the noisy answer with HAVING."),
+    "PARTITION BY": ("window functions are not supported", "Write GROUP BY."),
+    "INTO": _READING,
+    "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
+    **dict.fromkeys(_STATEMENTS, _READING),
+    "TABLESAMPLE": _SAMPLES,
+    **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
+    "GROUPING SETS": _GROUPINGS,
+    **dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK),
+    **dict.fromkeys(("ILIKE", "GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
+    "XOR": ("XOR is not supported", "Write a <> b."),
+    "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
+}
+_REFUSED_CALLS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT"), _CASTS),
+    **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
+    "OVER": ("window functions are not supported", "Write GROUP BY."),
+    **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
+    "EXISTS": _ONE_SELECT,
+}
+_REFUSED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
+    **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
+    ("USING", "SAMPLE"): _SAMPLES,
+    **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
+    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city."),
+    ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
+}
+_REFUSED_SYMBOLS: dict[str, tuple[str, str]] = {
+    "::": _CASTS,
+    **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
+    "//": ("// is not supported", "Write FLOOR(a / b)."),
+    **dict.fromkeys(("**", "^"), ("powers are not supported", "Write x * x.")),
+    "||": ("texts are not joined", "Group by both columns."),
+    "!": ("! is not supported", "Write NOT."),
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """The tokens that may be parsed, with the text that they came from."""
+
+    text: str
+    tokens: tuple[Token, ...]
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    """A fragment for an error message: one line, not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def place(text: str, start: int) -> str:
+    """Where in the text the character number `start` is, for people: counted from 1."""
+    return f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
+
+
+def read_words(text: str) -> Words:
+    """The checked words of a text; refuses what is too long, too deep or not understood."""
+    if not isinstance(text, str):
+        raise UnsupportedSQL(
+            f"a {type(text).__name__}", "a question in SQL must be text", "Pass 'SELECT COUNT(*) FROM visits', for example."
+        )
+    if len(text) > LONGEST or len(text.encode("utf-8", "replace")) > LONGEST:
+        raise UnsupportedSQL(
+            f"{len(text)} characters", f"a question may have {LONGEST} bytes", "Ask several smaller questions."
+        )
+    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UnsupportedSQL("a NUL or half a character", "a question must be ordinary text", "Remove that character.")
+    try:
+        tokens = list(DuckDB().tokenize(text))
+    except (SqlglotError, RecursionError, ValueError, IndexError) as error:
+        raise UnsupportedSQL(
+            "text that does not split into words", "quotes and comments must be closed", "Look for a missing quote."
+        ) from error
+    if len(tokens) > MOST_TOKENS:
+        raise UnsupportedSQL(
+            f"{len(tokens)} words", f"a question may have {MOST_TOKENS} words", "Ask several smaller questions."
+        )
+    while tokens and tokens[-1].token_type == _T.SEMICOLON:
+        tokens.pop()
+    checked = tuple(_checked(text, tokens, i) for i in range(len(tokens)))
+    _check_depth(text, checked)
+    return Words(text, checked)
+
+
+def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None = None) -> UnsupportedSQL:
+    where = place(text, token.start)
+    return UnsupportedSQL(f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason)
+
+
+def _checked(text: str, tokens: list[Token], i: int) -> Token:
+    """The token if the parser may see it; as a plain name if it is a keyword that we do not use."""
+    token, kind = tokens[i], tokens[i].token_type
+    after = tokens[i + 1] if i + 1 < len(tokens) else None
+    word = token.text.upper()
+    if kind == _T.STRING and _begins_table(tokens, i):
+        raise _refuse(text, token, ("files cannot be read by a question", "Ask about a declared table by its name."))
+    if kind in _LEAVES - {_T.VAR}:
+        if kind == _T.NUMBER and after and after.start == token.end + 1 and after.token_type not in _SYMBOLS:
+            raise _refuse(
+                text, token, ("it is not a decimal number", "Write it in decimal digits."), text[token.start : after.end + 1]
+            )
+        return token
+    if kind in _SYMBOLS:
+        if kind == _T.SEMICOLON:
+            raise _refuse(text, token, ("one statement at a time", "Ask the second question by itself."))
+        return token
+    if not (word[:1].isalpha() or word[:1] == "_"):
+        default = "this sign is not part of the supported SQL", "See docs/sql.md for what is."
+        raise _refuse(text, token, _REFUSED_SYMBOLS.get(word, default))
+    _check_word(text, tokens, i, word, after)
+    if kind in _KEYWORDS or (kind in _DATES and after and after.token_type == _T.STRING):
+        return token
+    if after and after.token_type == _T.STRING and after.start == token.end + 1:
+        raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
+    return Token(_T.VAR, token.text, token.line, token.col, token.start, token.end)
+
+
+def _begins_table(tokens: list[Token], i: int) -> bool:
+    """Whether a table is named here: after FROM or JOIN, but not after the FROM of EXTRACT(year FROM day)."""
+    if not i or tokens[i - 1].token_type not in {_T.FROM, _T.JOIN}:
+        return False
+    opened = sum((t.token_type == _T.L_PAREN) - (t.token_type == _T.R_PAREN) for t in tokens[:i])
+    return opened == 0
+
+
+def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token | None) -> None:
+    token = tokens[i]
+    word = " ".join(word.split())
+    if token.token_type == _T.SELECT and i:
+        raise _refuse(text, token, _ONE_SELECT, "a second SELECT")
+    if word in _REFUSED_WORDS and not (i and tokens[i - 1].token_type == _T.DOT):
+        raise _refuse(text, token, _REFUSED_WORDS[word])
+    if after is None:
+        return
+    if word == "INTERVAL" and after.token_type in {_T.NUMBER, _T.STRING}:
+        raise _refuse(text, token, ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."))
+    if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS:
+        raise _refuse(text, token, _REFUSED_CALLS[word])
+    if after.token_type == _T.L_PAREN and _begins_table(tokens, i):
+        raise _refuse(
+            text,
+            token,
+            ("functions and files cannot be asked", "Ask about a declared table by its name."),
+            token.text + "(...)",
+        )
+    if (pair := (word, after.text.upper())) in _REFUSED_PAIRS:
+        raise _refuse(text, token, _REFUSED_PAIRS[pair], " ".join(pair))
+
+
+def _check_depth(text: str, tokens: tuple[Token, ...]) -> None:
+    """Brackets, CASEs and the NOTs and signs before them may be nested this deep; joins may nest, so they are counted."""
+    depth, joins, operand = 0, 0, False
+    prefixes = [0]  # those before the current operand, for each open bracket
+    for token, after in zip_longest(tokens, tokens[1:]):
+        kind = token.token_type
+        joins += kind == _T.JOIN
+        if kind == _T.NOT or (kind in _SIGNS and not operand):
+            prefixes[-1] += 1
+        elif kind in _OPENING:
+            depth += 1 + prefixes[-1]
+            prefixes.append(0)
+        elif kind in _CLOSING and len(prefixes) > 1:
+            prefixes.pop()
+            depth -= 1 + prefixes[-1]
+        if depth + prefixes[-1] > DEEPEST_TEXT:
+            raise _refuse(text, token, (f"at most {DEEPEST_TEXT} brackets may be nested", "Ask several smaller questions."))
+        if joins > MOST_JOINS:
+            raise _refuse(text, token, (f"at most {MOST_JOINS} tables may be joined", "Join the public tables beforehand."))
+        operand = kind in _LEAVES or kind in _CLOSING
+        starts_call = operand and after is not None and after.token_type == _T.L_PAREN
+        if not (kind == _T.NOT or kind in _SIGNS or kind in _OPENING or starts_call):
+            prefixes[-1] = 0

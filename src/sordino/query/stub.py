@@ -1,0 +1,234 @@
+"""A declaration to fill in, made from the schema of a file: names and types of columns, nothing else.
+
+What only the owner can know (who is protected, which limits are public) is left open, and `Dataset.load` refuses the stub
+until the unit is filled in. No limit, value, statistic or row count of the data is read.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import unicodedata
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sordino.errors import InvalidDeclaration
+from sordino.privacy.exact import show
+from sordino.query.dataset import Kind
+from sordino.query.declaration import UNFILLED, key_text, name_fault, source_kind, table_name
+
+__all__ = ["schema_stub"]
+
+_LONGEST_HEADER = 2**20
+
+_HINTS: Mapping[Kind, str] = {
+    "int": "min = ?, max = ?",
+    "float": "min = ?, max = ?, step = ?",
+    "bool": "",
+    "category": "",
+    "text": 'type = "category", values = [?] if its values are public',
+    "date": "min = ?, max = ?",
+    "datetime": "min = ?, max = ?",
+}
+_CSV_HINT = 'type = "int", "float", "bool", "date", "datetime", or "category" with values = [?]'
+
+Fields = Sequence[tuple[str, Kind | None, str]]
+"""Name, kind (None: not supported) and the source's own word for the type, column by column."""
+
+
+def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> str:
+    """The text of a declaration of a Parquet, CSV or DuckDB file; written to `output` if given, never over a file."""
+    file = _data_file(path)
+    target = None if output is None else _target(output)
+    kind = source_kind(file)
+    if kind == "duckdb":
+        tables = _duckdb_fields(file)
+    else:
+        tables = {table_name(file): _parquet_fields(file) if kind == "parquet" else _csv_fields(file)}
+    source = file.name if target is None else Path(os.path.relpath(file, target.parent)).as_posix()
+    text = _rendered(source, tables, kind == "csv")
+    if target is not None:
+        try:
+            with target.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+        except OSError as error:
+            rule = "it exists already" if isinstance(error, FileExistsError) else "it cannot be written"
+            raise InvalidDeclaration(show(str(target)), rule, "Choose another output.") from None
+    return text
+
+
+def _data_file(path: object) -> Path:
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or source_kind(Path(text)) is None:
+        shown = show(text) if isinstance(text, str) else f"an object of type {type(path).__name__}"
+        rule = "a stub is made of a file that ends in .parquet, .csv, .csv.gz or .duckdb"
+        raise InvalidDeclaration(shown, rule, 'Pass "visits.parquet" or the like.')
+    try:
+        found = Path(text).is_file()
+    except ValueError:  # a NUL in the name
+        found = False
+    if not found or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
+        raise InvalidDeclaration(show(text), "there is no such file", "Check the path.")
+    return Path(text)
+
+
+def _target(output: object) -> Path:
+    text = os.fspath(output) if isinstance(output, str | os.PathLike) else None
+    if not isinstance(text, str) or "\0" in text or not text.lower().endswith(".toml"):
+        shown = show(text) if isinstance(text, str) else f"an object of type {type(output).__name__}"
+        raise InvalidDeclaration(shown, "a declaration is a file that ends in .toml", 'Pass output="visits.toml".')
+    return Path(text)
+
+
+def _unreadable(file: Path, what: str) -> InvalidDeclaration:
+    # The reader's own words are left out: they may quote the data.
+    return InvalidDeclaration(
+        show(file.name), f"it cannot be read as {what}", "Check the file, or write the declaration by hand."
+    )
+
+
+def _parquet_fields(file: Path) -> Fields:
+    lib, parquet = import_module("pyarrow.lib"), import_module("pyarrow.parquet")
+    try:
+        schema = parquet.read_schema(file)
+    except (lib.ArrowException, OSError, ValueError):
+        raise _unreadable(file, "a Parquet file") from None
+    return [(field.name, _arrow_kind(field.type), _arrow_word(field.type)) for field in schema]
+
+
+def _arrow_word(kind: Any) -> str:
+    return "timestamp with time zone" if getattr(kind, "tz", None) else _word(str(kind))
+
+
+def _arrow_kind(kind: Any) -> Kind | None:
+    t = import_module("pyarrow.types")
+    if t.is_dictionary(kind):
+        return _arrow_kind(kind.value_type)
+    if t.is_timestamp(kind):
+        return "datetime" if kind.tz is None else None
+    tests: Mapping[Kind, tuple[Any, ...]] = {
+        "int": (t.is_integer,),
+        "float": (t.is_floating, t.is_decimal),
+        "bool": (t.is_boolean,),
+        "text": (t.is_string, t.is_large_string, t.is_string_view),
+        "date": (t.is_date,),
+    }
+    return next((name for name, tried in tests.items() if any(test(kind) for test in tried)), None)
+
+
+_DUCKDB_KINDS: Mapping[Kind, frozenset[str]] = {
+    "int": frozenset(f"{u}{size}INT" for u in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE"))
+    | {"INTEGER", "UINTEGER"},
+    "float": frozenset({"FLOAT", "DOUBLE", "DECIMAL"}),
+    "bool": frozenset({"BOOLEAN"}),
+    "text": frozenset({"VARCHAR", "ENUM"}),
+    "date": frozenset({"DATE"}),
+    "datetime": frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}),
+}
+
+
+def _duckdb_fields(file: Path) -> dict[str, Fields]:
+    import duckdb
+
+    columns = (
+        "SELECT table_name, column_name, data_type FROM information_schema.columns "
+        "WHERE table_catalog = current_database() AND table_schema = 'main' ORDER BY table_name, ordinal_position"
+    )
+    try:
+        with duckdb.connect(file, read_only=True) as connection:
+            rows = connection.execute(columns).fetchall()
+    except duckdb.Error:
+        raise _unreadable(file, "a DuckDB file") from None
+    tables: dict[str, list[tuple[str, Kind | None, str]]] = {}
+    for table, column, kind in rows:
+        if name_fault(table):
+            continue  # it could not be declared, either
+        word = "LIST" if kind.endswith("]") else _word(kind)  # INTEGER[] is no INTEGER
+        match = next((k for k, words in _DUCKDB_KINDS.items() if word in words), None)
+        tables.setdefault(table, []).append((column, match, word))
+    if not tables:
+        raise InvalidDeclaration(show(file.name), "its main schema holds no table", "Create one first.")
+    return dict(tables)
+
+
+def _csv_fields(file: Path) -> Fields:
+    opened = gzip.open if file.name.lower().endswith(".gz") else open
+    try:
+        with opened(file, "rt", encoding="utf-8-sig", newline="") as lines:
+            header = lines.readline(_LONGEST_HEADER)
+        names = next(csv.reader([header], strict=True), [])
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error):
+        raise _unreadable(file, "a CSV file") from None
+    if not names or len(header) == _LONGEST_HEADER:
+        raise InvalidDeclaration(
+            show(file.name), "its first line is empty, or longer than 1 MiB", "It must name the columns."
+        )
+    if len(names) == 1 and any(c in names[0] for c in ";\t|"):
+        rule = "the columns of a CSV file are separated by commas"
+        raise InvalidDeclaration(show(file.name), rule, "Convert it, to Parquet if you can.")
+    return [(name, "text", "text") for name in names]
+
+
+def _word(kind: str) -> str:
+    """The word of a type without its parameters: those of an ENUM, also deep inside a STRUCT, are values of the data."""
+    for bracket in "(<[":
+        kind = kind.split(bracket)[0]
+    return kind.strip()
+
+
+_OPENING = """\
+# The declaration of {source}: fill it in. It was made from the schema alone and holds nothing of the data.
+# Limits and values must be public knowledge: do not look them up in the data. Write them inside the braces.
+
+# [budget]
+# epsilon = ?                   # what all answers together may reveal, such as 1.0
+# delta = ?                     # such as 1e-6; needed for groups by text that is no category
+"""
+
+_TABLE = """
+[tables.{key}]
+source = {source}
+unit = "{unfilled}"                   # who is protected: the column that names the person; "row" if each row is another
+# neighbors = "replace"         # only if the number of persons is public; else "add_remove", the default
+# max_rows = ?                  # within one group a person weighs at most as much as so many rows
+# max_groups = ?                # and in one answer at most as much as in so many groups
+
+[tables.{key}.columns]
+"""
+
+
+def _rendered(source: str, tables: Mapping[str, Fields], from_csv: bool) -> str:
+    text = _OPENING.format(source=_quoted(source))
+    for name, fields in tables.items():
+        declared = "data" if name_fault(name) else name
+        text += _TABLE.format(key=key_text(declared), source=_quoted(source), unfilled=UNFILLED)
+        text += "".join(f"{line}\n" for line in _column_lines(fields, from_csv))
+    return text
+
+
+def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
+    lines, left_out, seen = [], [], set()
+    if from_csv:
+        lines.append("# A CSV file has no types: change them where a column is no text.")
+    for position, (name, kind, word) in enumerate(fields, start=1):
+        if fault := name_fault(name):
+            left_out.append(f"column {position}: {fault}")
+        elif name.casefold() in seen:
+            left_out.append(f"{_quoted(name)}: another column has this name, but for case")
+        elif kind is None:
+            left_out.append(f"{_quoted(name)}: type {word} is not supported")
+        else:
+            hint = _CSV_HINT if from_csv else _HINTS[kind]
+            line = f'{key_text(name)} = {{ type = "{kind}" }}'
+            lines.append(f"{line:<40}  # {hint}" if hint else line)
+        seen.add(name.casefold())
+    return lines + (["# Left out:"] + [f"#   {line}" for line in left_out] if left_out else [])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

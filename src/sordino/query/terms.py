@@ -1,0 +1,406 @@
+"""Expressions in Python: `col("age") >= 65` builds a piece of the query tree, `mean("cost")` an aggregate.
+
+Where a column is meant, text is its name; where a value is meant, text is text. Floats are the decimals that were typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias
+
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import decimal_reading, show
+from sordino.query import calls
+from sordino.query.tree import Aggregate, Case, Column, Expression
+
+__all__ = ["ColumnLike", "Measure", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "count",
+           "count_distinct", "date_part", "date_trunc", "day", "greatest", "least", "lit", "mean", "median", "month",
+           "quantile", "quarter", "stddev", "sum_", "term_tree", "variance", "week", "when", "year"]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One value a row, written in Python; comparing two terms makes a condition, not a bool.
+
+    Example:
+        >>> ((col("age") >= 65) & col("ward").isin(["A", "B"])).tree.function
+        'and'
+    """
+
+    tree: Expression
+
+    def __bool__(self) -> NoReturn:
+        raise InvalidInput(
+            "a condition where Python wants True or False",
+            "it is only decided row by row, in the data",
+            "Combine with &, | and ~, each side in brackets; write between(a, b) for a <= x <= b.",
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise InvalidInput(
+            "a column where Python wants a list", "its values are never shown", "Use isin([...]) to look a value up."
+        )
+
+    def _with(self, function: str, *others: object) -> Term:
+        return Term(calls.call(function, self.tree, *map(_value, others)))
+
+    def _after(self, function: str, other: object) -> Term:
+        return Term(calls.call(function, _value(other), self.tree))
+
+    def __eq__(self, other: object) -> Term:  # type: ignore[override]
+        return self._with("=", other)
+
+    def __ne__(self, other: object) -> Term:  # type: ignore[override]
+        return self._with("<>", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __lt__(self, other: object) -> Term:
+        return self._with("<", other)
+
+    def __le__(self, other: object) -> Term:
+        return self._with("<=", other)
+
+    def __gt__(self, other: object) -> Term:
+        return self._with(">", other)
+
+    def __ge__(self, other: object) -> Term:
+        return self._with(">=", other)
+
+    def __add__(self, other: object) -> Term:
+        return self._with("+", other)
+
+    def __radd__(self, other: object) -> Term:
+        return self._after("+", other)
+
+    def __sub__(self, other: object) -> Term:
+        return self._with("-", other)
+
+    def __rsub__(self, other: object) -> Term:
+        return self._after("-", other)
+
+    def __mul__(self, other: object) -> Term:
+        return self._with("*", other)
+
+    def __rmul__(self, other: object) -> Term:
+        return self._after("*", other)
+
+    def __truediv__(self, other: object) -> Term:
+        return self._with("/", other)
+
+    def __rtruediv__(self, other: object) -> Term:
+        return self._after("/", other)
+
+    def __mod__(self, other: object) -> Term:
+        return self._with("%", other)
+
+    def __rmod__(self, other: object) -> Term:
+        return self._after("%", other)
+
+    def __neg__(self) -> Term:
+        return Term(calls.negated(self.tree))
+
+    def __and__(self, other: object) -> Term:
+        return Term(calls.call("and", self.tree, _truth(other)))
+
+    def __rand__(self, other: object) -> Term:
+        return Term(calls.call("and", _truth(other), self.tree))
+
+    def __or__(self, other: object) -> Term:
+        return Term(calls.call("or", self.tree, _truth(other)))
+
+    def __ror__(self, other: object) -> Term:
+        return Term(calls.call("or", _truth(other), self.tree))
+
+    def __invert__(self) -> Term:
+        return self._with("not")
+
+    def __abs__(self) -> Term:
+        return self.abs()
+
+    def isin(self, values: Iterable[object]) -> Term:
+        """Whether it is one of the values."""
+        if isinstance(values, str | Term) or not isinstance(values, Iterable):
+            raise InvalidInput(type(values).__name__, "isin takes a list of values", "Write isin(['A', 'B']).")
+        return self._with("in", *values)
+
+    def between(self, low: object, high: object) -> Term:
+        """Whether it lies between the two, both included."""
+        return Term(calls.between(self.tree, _value(low), _value(high)))
+
+    def is_null(self) -> Term:
+        """Whether it is missing."""
+        return self._with("is_null")
+
+    def like(self, pattern: str) -> Term:
+        """Whether the text matches: % stands for any letters, _ for one."""
+        return self._with("like", pattern)
+
+    def coalesce(self, *others: object) -> Term:
+        """Itself, or the first of the others that is not missing."""
+        return self._with("coalesce", *others)
+
+    def null_if(self, value: object) -> Term:
+        """Missing where it equals the value, else itself."""
+        return Term(calls.nullif(self.tree, _value(value)))
+
+    def abs(self) -> Term:
+        """Without its sign."""
+        return self._with("abs")
+
+    def round(self, digits: int | None = None) -> Term:
+        """To the nearest whole number, or to so many digits after the point."""
+        return self._with("round") if digits is None else self._with("round", digits)
+
+    def floor(self) -> Term:
+        """The next whole number at or below."""
+        return self._with("floor")
+
+    def ceil(self) -> Term:
+        """The next whole number at or above."""
+        return self._with("ceil")
+
+    def bucket(self, width: object) -> Term:
+        """The lower end of its bucket: floor(x / width) * width."""
+        return self._with("bucket", width)
+
+    def lower(self) -> Term:
+        """The text in lower case."""
+        return self._with("lower")
+
+    def upper(self) -> Term:
+        """The text in upper case."""
+        return self._with("upper")
+
+    def length(self) -> Term:
+        """The number of characters."""
+        return self._with("length")
+
+    def substr(self, start: int, length: int | None = None) -> Term:
+        """The characters from number `start` on (the first is 1), all or so many."""
+        return self._with("substr", start) if length is None else self._with("substr", start, length)
+
+    def date_part(self, part: str) -> Term:
+        """A part of a date: year, quarter, month, week, day, dow, isodow, doy, hour, minute."""
+        return self._after("date_part", part)
+
+    def date_trunc(self, unit: str) -> Term:
+        """The beginning of its year, quarter, month, week, day or hour."""
+        return self._after("date_trunc", unit)
+
+    def year(self) -> Term:
+        """The year of a date."""
+        return self.date_part("year")
+
+    def quarter(self) -> Term:
+        """The quarter of a date, 1 to 4."""
+        return self.date_part("quarter")
+
+    def month(self) -> Term:
+        """The month of a date, 1 to 12."""
+        return self.date_part("month")
+
+    def week(self) -> Term:
+        """The ISO week of a date."""
+        return self.date_part("week")
+
+    def day(self) -> Term:
+        """The day of the month."""
+        return self.date_part("day")
+
+
+ColumnLike: TypeAlias = str | Term
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An aggregate of the rows of a group."""
+
+    tree: Aggregate
+
+    def where(self, condition: ColumnLike) -> Measure:
+        """The same over those rows only that satisfy the condition."""
+        return Measure(calls.when_true(condition_tree(condition), self.tree))
+
+
+@dataclass(frozen=True)
+class When:
+    """A CASE in the making: `when(a, 1).when(b, 2).otherwise(0)`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+
+    def when(self, condition: ColumnLike, value: object) -> When:
+        """One more branch, for rows that no earlier one took."""
+        return When((*self.branches, (condition_tree(condition), _value(value))))
+
+    def otherwise(self, value: object) -> Term:
+        """The value for all other rows."""
+        return Term(Case(self.branches, _value(value)))
+
+    def end(self) -> Term:
+        """Missing for all other rows."""
+        return self.otherwise(None)
+
+
+def _value(value: object) -> Expression:
+    """A term, or a constant."""
+    match value:
+        case Term(tree):
+            return tree
+        case Measure() | When():
+            raise _wrong(
+                value,
+                "an expression of one row cannot hold it",
+                "Close a when(...) with otherwise(...); aggregates go into agg().",
+            )
+        case _:
+            return calls.constant(value)
+
+
+def _truth(value: object) -> Expression:
+    if isinstance(value, Term | bool):
+        return _value(value)
+    raise _wrong(value, "& and | combine conditions", "Put each comparison into brackets: (col('a') > 1) & (col('b') > 2).")
+
+
+def _wrong(value: object, rule: str, hint: str) -> InvalidInput:
+    return InvalidInput(show(value), rule, hint)
+
+
+def term_tree(value: ColumnLike) -> Expression:
+    """The tree of a term, or of the column with that name."""
+    if isinstance(value, str):
+        return col(value).tree
+    if isinstance(value, Term):
+        return value.tree
+    raise _wrong(value, "a column name or an expression belongs here", "Write 'age', col('age') or lit(5).")
+
+
+def condition_tree(value: ColumnLike, tables: tuple[str, ...] = ()) -> Expression:
+    """The tree of a condition, given as a term or as SQL such as `age >= 65`."""
+    if isinstance(value, str):
+        from sordino.query.sql import parse_condition
+
+        return parse_condition(value, tables)
+    if isinstance(value, Term):
+        return value.tree
+    raise _wrong(value, "a condition belongs here", "Write 'age >= 65' or col('age') >= 65.")
+
+
+def col(name: str, table: str | None = None) -> Term:
+    """A column by name; `table` names the public table that it belongs to, if it was joined."""
+    for text in (name, table):
+        if text is not None and (not isinstance(text, str) or not text):
+            raise _wrong(text, "a name must be text that is not empty", "Write col('age') or col('region', table='wards').")
+    return Term(Column(name, table))
+
+
+def lit(value: object) -> Term:
+    """A constant."""
+    return Term(_value(value))
+
+
+def when(condition: ColumnLike, value: object) -> When:
+    """Begin a CASE: the value where the condition is true."""
+    return When(()).when(condition, value)
+
+
+def _method(x: ColumnLike) -> Term:
+    return Term(term_tree(x))
+
+
+def bucket(x: ColumnLike, width: object) -> Term:
+    """The lower end of the bucket: a width of 10 makes decades."""
+    return _method(x).bucket(width)
+
+
+def coalesce(x: ColumnLike, *others: object) -> Term:
+    """The first that is not missing."""
+    return _method(x).coalesce(*others)
+
+
+def least(x: ColumnLike, *others: object) -> Term:
+    """The smallest; missing ones are skipped."""
+    return _method(x)._with("least", *others)
+
+
+def greatest(x: ColumnLike, *others: object) -> Term:
+    """The largest; missing ones are skipped."""
+    return _method(x)._with("greatest", *others)
+
+
+def date_part(part: str, x: ColumnLike) -> Term:
+    """A part of a date."""
+    return _method(x).date_part(part)
+
+
+def date_trunc(unit: str, x: ColumnLike) -> Term:
+    """The beginning of a unit of time."""
+    return _method(x).date_trunc(unit)
+
+
+def year(x: ColumnLike) -> Term:
+    """The year of a date."""
+    return _method(x).year()
+
+
+def quarter(x: ColumnLike) -> Term:
+    """The quarter of a date."""
+    return _method(x).quarter()
+
+
+def month(x: ColumnLike) -> Term:
+    """The month of a date."""
+    return _method(x).month()
+
+
+def week(x: ColumnLike) -> Term:
+    """The ISO week of a date."""
+    return _method(x).week()
+
+
+def day(x: ColumnLike) -> Term:
+    """The day of the month."""
+    return _method(x).day()
+
+
+def count(x: ColumnLike | None = None) -> Measure:
+    """The number of rows, or of rows where `x` is not missing."""
+    return Measure(calls.aggregate("count", None if x is None else term_tree(x)))
+
+
+def count_distinct(person: ColumnLike) -> Measure:
+    """The number of persons."""
+    return Measure(calls.aggregate("count_distinct", term_tree(person)))
+
+
+def sum_(x: ColumnLike) -> Measure:
+    """The sum; of a condition, the number of rows where it is true."""
+    return Measure(calls.aggregate("sum", term_tree(x)))
+
+
+def mean(x: ColumnLike) -> Measure:
+    """The mean; of a condition, the proportion of rows where it is true."""
+    return Measure(calls.aggregate("avg", term_tree(x)))
+
+
+def variance(x: ColumnLike, *, population: bool = False) -> Measure:
+    """The variance, of the sample unless told."""
+    return Measure(calls.aggregate("var_pop" if population else "var_samp", term_tree(x)))
+
+
+def stddev(x: ColumnLike, *, population: bool = False) -> Measure:
+    """The standard deviation, of the sample unless told."""
+    return Measure(calls.aggregate("stddev_pop" if population else "stddev_samp", term_tree(x)))
+
+
+def quantile(x: ColumnLike, level: Any) -> Measure:
+    """The value below which that share of the rows lies."""
+    return Measure(calls.aggregate("quantile", term_tree(x), decimal_reading("level", level)))
+
+
+def median(x: ColumnLike) -> Measure:
+    """The quantile of level 1/2."""
+    return quantile(x, Fraction(1, 2))

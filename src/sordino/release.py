@@ -1,0 +1,198 @@
+"""From exact sums to an answer: the only place where noise meets data.
+
+`exact_groups` brings the engine's rows into a public order and fills in zeros; `release` adds noise to every whole number
+and finishes the aggregates. What happens after the noise is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sqlglot import exp
+
+from sordino.answer import Answer, EstimateColumn, KeyColumn
+from sordino.engines.engine import Exact
+from sordino.ledger.receipt import Receipt
+from sordino.mechanisms import bits
+from sordino.mechanisms.integers import narrow
+from sordino.plan.channels import Source
+from sordino.plan.explain import privacy_statement, reading_notes
+from sordino.plan.keys import all_keys
+from sordino.plan.plan import Plan
+from sordino.query import tree
+from sordino.query.aggregates.estimates import Estimates
+from sordino.query.aggregates.partial import Integers
+from sordino.query.aggregates.quantiles import QuantileEstimate, noisy_quantiles, rates
+
+__all__ = ["Groups", "exact_groups", "release"]
+
+_ANY = exp.column("v")
+Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, repr=False)
+class Groups:
+    """Exact whole numbers by group: the cells of the keys, vectors by channel, (cell, weight) arrays by quantile column.
+
+    `found` are the weights for the selection of private keys. Nothing here is shown.
+    """
+
+    keys: list[tuple[Any, ...]]
+    vectors: tuple[Integers, ...]
+    public: tuple[Integers | None, ...]
+    cells: tuple[list[Cells], ...]
+    found: Integers | None
+
+    def __repr__(self) -> str:
+        return f"Groups({len(self.vectors)} channels, {len(self.cells)} quantile columns)"
+
+    def take(self, index: npt.NDArray[np.intp]) -> Groups:
+        """The groups at these places."""
+        return Groups(
+            [self.keys[i] for i in index],
+            tuple(v[index] for v in self.vectors),
+            tuple(None if p is None else p[index] for p in self.public),
+            tuple([cells[i] for i in index] for cells in self.cells),
+            None if self.found is None else self.found[index],
+        )
+
+
+def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
+    """The engine's sums in the order of the keys: all public keys, or the keys found, sorted."""
+    rest = list(exacts)
+    main = rest.pop(0) if plan.statement is not None else None
+    if not plan.keys:
+        keys: list[tuple[Any, ...]] = [()]
+    elif plan.private_keys:
+        keys = sorted(_rows(main)) if main is not None else []
+    else:
+        keys = all_keys(plan.keys)
+    place = {key: i for i, key in enumerate(keys)}
+    sums = np.zeros((len(keys), plan.statement.sums if plan.statement else 0), object)
+    if main is not None:
+        for key, row in zip(_rows(main), main.sums, strict=True):
+            if key in place:
+                sums[place[key]] = row
+    vectors, public, start = [], [], 0
+    for channel in plan.channels:
+        width = len(channel.partial.sums(_ANY))
+        own = sums[:, start : start + width]
+        vectors.append(channel.partial.vector(own))
+        public.append(channel.partial.public(own))
+        start += width
+    cells = tuple(
+        _cells(exact, place, quantiles.points.first) for exact, quantiles in zip(rest, plan.quantiles, strict=True)
+    )
+    return Groups(keys, tuple(vectors), tuple(public), cells, sums[:, start] if plan.private_keys else None)
+
+
+def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Answer:
+    """The answer: keys selected, noise added, aggregates finished, then HAVING, ORDER BY and LIMIT on the noisy numbers.
+
+    Privacy: `plan.charge`; each vector gets the noise of its channel's sensitivity, which sensitivity.md proves.
+    """
+    groups = exact_groups(plan, exacts)
+    if groups.found is not None and plan.price.selection is not None:
+        groups = groups.take(np.flatnonzero(plan.price.selection.select(narrow(groups.found.tolist()))))
+    noisy = [_noisy(plan, i, groups) for i in range(len(plan.channels))]
+    drawn = [_quantiles(plan, i, groups.cells[i]) for i in range(len(plan.quantiles))]
+    columns: list[KeyColumn | EstimateColumn] = []
+    sources = iter(plan.sources)
+    for output in plan.query.outputs:
+        if isinstance(output.value, tree.Aggregate):
+            columns.append(_finished(plan, output.name, next(sources), noisy, drawn))
+        else:
+            columns.append(_key_column(plan, output, groups.keys))
+    query = plan.query
+    answer = Answer(tuple(columns), privacy_statement(plan), receipt, float(plan.cost.confidence), reading_notes(plan))
+    return answer.arranged(query.having, query.order, query.limit, query.offset)
+
+
+def _rows(exact: Exact) -> list[tuple[Any, ...]]:
+    return list(zip(*exact.keys, strict=True)) if exact.keys else [()] * len(exact.sums)
+
+
+def _cells(exact: Exact, place: dict[tuple[Any, ...], int], first: int) -> list[Cells]:
+    """For each group its values, counted from the first point of the grid, and their weights, sorted."""
+    found: list[list[tuple[int, int]]] = [[] for _ in place]
+    for (*key, cell), (weight,) in zip(_rows(exact), exact.sums, strict=True):
+        if weight and (at := place.get(tuple(key))) is not None:
+            found[at].append((cell - first, weight))
+    return [_arrays(sorted(pairs)) for pairs in found]
+
+
+def _arrays(pairs: list[tuple[int, int]]) -> Cells:
+    array = np.array(pairs, np.int64).reshape(-1, 2)
+    return array[:, 0], array[:, 1]
+
+
+def _noisy(plan: Plan, i: int, groups: Groups) -> Integers:
+    """The vectors of one channel with noise; public numbers, which need none, behind them."""
+    exact, public, mechanism = groups.vectors[i], groups.public[i], plan.price.mechanisms[i]
+    noisy = exact
+    if mechanism is not None and exact.size:
+        noisy = np.asarray(mechanism.release(narrow(exact.ravel().tolist())), object).reshape(exact.shape)
+    return noisy if public is None else np.concatenate([noisy, public], axis=1)
+
+
+def _quantiles(plan: Plan, i: int, cells: list[Cells]) -> list[tuple[QuantileEstimate, ...]]:
+    column, epsilon = plan.quantiles[i], plan.price.quantile_epsilons[i]
+    positions = column.points.cells + 1
+    if not epsilon:
+        return [_exact_quantiles(values, weights, plan, i) for values, weights in cells]
+    rate, flank_rate = rates(epsilon, plan.moved)
+    return [
+        noisy_quantiles(
+            values, weights, positions=positions, levels=column.levels, rate=rate, flank_rate=flank_rate,
+            confidence=plan.cost.confidence, bits=bits.source(),
+        )
+        for values, weights in cells
+    ]  # fmt: skip
+
+
+def _exact_quantiles(values: Any, weights: Any, plan: Plan, i: int) -> tuple[QuantileEstimate, ...]:
+    """Of a public table: the smallest value with at least the level's share of the rows at or below it."""
+    below = np.cumsum(weights)
+    found = []
+    for level in plan.quantiles[i].levels:
+        at = int(np.searchsorted(below, float(level) * below[-1])) if len(below) else 0
+        value = int(values[min(at, len(values) - 1)]) if len(values) else 0
+        found.append(QuantileEstimate(value, value, value))
+    return tuple(found)
+
+
+def _finished(
+    plan: Plan, name: str, source: Source, noisy: list[Integers], drawn: list[list[tuple[QuantileEstimate, ...]]]
+) -> EstimateColumn:
+    if source.level is not None:
+        points = plan.quantiles[source.channel].points
+        rows = [group[source.level] for group in drawn[source.channel]]
+        ends = (
+            [float(points.step * (points.first + getattr(row, end))) for row in rows] for end in ("value", "low", "high")
+        )
+        return EstimateColumn(name, Estimates(*(np.array(end, float) for end in ends)), points.step.denominator == 1)
+    channel, unit = plan.channels[source.channel].partial, plan.units[source.channel]
+    values, noise = noisy[source.channel], plan.price.noise(source.channel)
+    if not len(values):
+        estimates = Estimates(*(np.empty(0),) * 3)
+    else:
+        estimates = channel.estimate(source.function, values, unit, noise, float(plan.cost.confidence))
+    counts = source.function in ("count", "count_distinct")
+    grid = channel.grid
+    whole = counts or (source.function == "sum" and grid is not None and grid.step.denominator == 1)
+    never_negative = counts or (source.function == "sum" and grid is not None and grid.first >= 0)
+    bounds = (0.0, None) if plan.cost.nonnegative and never_negative else (None, None)
+    return EstimateColumn(name, estimates, whole, bounds)
+
+
+def _key_column(plan: Plan, output: tree.Output, cells: list[tuple[Any, ...]]) -> KeyColumn:
+    i = plan.query.keys.index(output.value)
+    key = plan.keys[i]
+    if key.values is None or key.cells is None:
+        return KeyColumn(output.name, tuple(row[i] for row in cells))
+    value_of = dict(zip(key.cells, key.values, strict=True))
+    return KeyColumn(output.name, tuple(value_of[row[i]] for row in cells))
