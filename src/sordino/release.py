@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
-from sordino.answer import Answer, EstimateColumn, KeyColumn
+from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.engines.engine import Exact
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms import bits

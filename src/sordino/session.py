@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sordino.accounting.filters import Remaining, TwoMeterFilter
-from sordino.answer import Answer
+from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
 from sordino.errors import InvalidDeclaration, InvalidInput

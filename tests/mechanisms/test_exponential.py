@@ -52,8 +52,8 @@ def test_draws_have_the_law_and_no_other() -> None:
             return np.array([float(p) for p in law(sizes, DISTANCES, rate)]) * count
 
     assert chi_squared(observed, expected(SIZES, RATE)) > ACCEPT
-    for off in (Fraction(106, 100), Fraction(100, 106)):
-        assert chi_squared(observed, expected(SIZES, RATE * off)) < 1e-3
+    for off in (Fraction(110, 100), Fraction(100, 110)):
+        assert chi_squared(observed, expected(SIZES, RATE * off)) < 1e-8
     assert chi_squared(observed, expected([2, *SIZES[1:]], RATE)) < REJECT
 
 
@@ -218,7 +218,7 @@ def test_events_of_exponential_probability() -> None:
         count, p = 40_000, math.exp(-exponent)
         hits = sum(happens(exponent, bits) for _ in range(count))
         assert abs(hits - count * p) < 6.5 * math.sqrt(count * p * (1 - p))
-        assert abs(hits - count * p * 1.1) > 4 * math.sqrt(count * p * (1 - p))
+        assert abs(hits - count * p * 1.25) > 4 * math.sqrt(count * p * (1 - p))
     assert happens(Fraction(0), Script([]))
     assert not happens(Fraction(10**400), Script([1]))
     assert happens(Fraction(10**2), Script([0, 0, 0, 1]))

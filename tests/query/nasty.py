@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from query.reference import Cell, clean
+from query.reference import Cell, clean, real
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
@@ -132,10 +132,12 @@ def table() -> Table:
     return Table(raw_rows(ROWS, seed=1))
 
 
+@cache
 def column(named: tree.Column) -> Typed:
     return read(COLUMNS[named.name], exp.column(named.name, quoted=True))
 
 
+@cache
 def bind(expression: Expression) -> Typed:
     return typed(expression, column)
 
@@ -144,7 +146,7 @@ def same(got: Cell, wanted: Cell, tolerance: float = 0.0) -> bool:
     """Equal, or for numbers within a relative tolerance."""
     if got is None or wanted is None or not isinstance(wanted, int | float) or isinstance(wanted, bool):
         return got == wanted and isinstance(got, bool) == isinstance(wanted, bool)
-    return got == wanted or math.isclose(got, wanted, rel_tol=tolerance, abs_tol=0.0)
+    return got == wanted or math.isclose(got, real(wanted), rel_tol=tolerance, abs_tol=0.0)
 
 
 def belongs(value: Cell, found: Typed) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeAlias
 
 from sordino.query import dataset, tree
@@ -181,8 +182,7 @@ def strict(function: str, a: list[Any]) -> Cell:
         case "length":
             return len(x)
         case "like":
-            parts = {"%": ".*", "_": "."}
-            return re.fullmatch("".join(parts.get(c, re.escape(c)) for c in y), x, re.DOTALL) is not None
+            return like(x, y)
         case "substr":
             return str(x)[y - 1 :] if len(a) == 2 else str(x)[y - 1 : y - 1 + a[2]]
         case "date_part":
@@ -190,6 +190,12 @@ def strict(function: str, a: list[Any]) -> Cell:
         case "date_trunc":
             return date_trunc(x, y)
     raise AssertionError(function)
+
+
+@cache
+def like(text: str, pattern: str) -> bool:
+    parts = {"%": ".*", "_": "."}
+    return re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern), text, re.DOTALL) is not None
 
 
 def date_part(part: str, day: Any) -> int:

@@ -13,15 +13,16 @@ from sqlglot import exp
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput
-from sordino.having import check_having, check_order
+from sordino.query.having import check_having, check_order
 from sordino.plan.channels import Channel, Quantiles, Source, channels_of
 from sordino.plan.cost import Cost
+from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.keys import Key, all_keys, bind_key
 from sordino.plan.price import Parts, Price
 from sordino.plan.pricing import best_price
 from sordino.plan.scope import Scope
 from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity, bounding
-from sordino.plan.statement import Lines, Norm, Statement, Term, cell_sums, column, group_sums
+from sordino.plan.statement import Lines, Norm, Statement, Term, cell_sums, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
@@ -205,23 +206,18 @@ def _lines(
     scope: Scope, where: Typed | None, keys: tuple[Key, ...], channels: list[Channel], quantiles: list[Quantiles]
 ) -> Lines:
     """Person, keys and values of the rows that count; rows without a person or a key belong to no group."""
-    items = [exp.alias_(key.sql, f"k{i}", quoted=True) for i, key in enumerate(keys)]
-    items += [exp.alias_(c.value, f"v{i}", quoted=True) for i, c in enumerate(channels) if c.value is not None]
-    items += [exp.alias_(q.value, f"q{i}", quoted=True) for i, q in enumerate(quantiles)]
+    items = [named(key.sql, f"k{i}") for i, key in enumerate(keys)]
+    items += [named(c.value, f"v{i}") for i, c in enumerate(channels) if c.value is not None]
+    items += [named(q.value, f"q{i}") for i, q in enumerate(quantiles)]
+    present: list[exp.Expr] = [] if where is None else [where.sql]
     person = scope.table.person is not None
     if person:
         items.insert(0, column("u"))
-    inner = exp.select(*(items or [exp.alias_(exp.true(), "c", quoted=True)]))
-    inner = inner.from_(scope.cells().subquery(exp.to_identifier("cells", quoted=True)))
-    present: list[exp.Expr] = [exp.Not(this=exp.Is(this=column("u"), expression=exp.Null()))] if person else []
-    if where is not None:
-        present.append(where.sql)
-    if present:
-        inner = inner.where(*present)
+        present.insert(0, not_null("u"))
+    inner = select(items or [named(exp.true(), "c")], scope.cells(), "cells", where=present)
     names = tuple(f"k{i}" for i in range(len(keys)))
     if names:
-        outer = exp.select("*").from_(inner.subquery(exp.to_identifier("keyed", quoted=True)))
-        inner = outer.where(*(exp.Not(this=exp.Is(this=column(name), expression=exp.Null())) for name in names))
+        inner = select([exp.Star()], inner, "keyed", where=[not_null(name) for name in names])
     return Lines(inner, names, person)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from sordino.accounting.charge import NOTHING, Charge
@@ -75,6 +76,7 @@ class Price:
         return sum(math.log(factor * float(m.scale)) for m in self.mechanisms if m is not None)
 
 
+@lru_cache(maxsize=1024)
 def price(parts: Parts, family: Family, epsilon: Fraction, delta: Fraction, key_delta: Fraction) -> Price:
     """The noise that makes the answer (epsilon, delta + key_delta)-private, delta being used by Gaussian noise only.
 

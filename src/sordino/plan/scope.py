@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
-from sordino.plan.statement import column
+from sordino.plan.fragments import column, identifier, named, select
 from sordino.query import reading, tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.expressions import typed
@@ -99,12 +99,12 @@ class Scope:
         matches = [self._match(join, public) for join, public in self._joins]
         own = self._columns(self.table)
         if self.table.person is not None:
-            own.insert(0, exp.alias_(column(self.table.person, self.table.name), "u", quoted=True))
-        cells = exp.select(*(own or [exp.alias_(exp.true(), "c", quoted=True)])).from_(_quoted(self.table.name))
+            own.insert(0, named(column(self.table.person, self.table.name), "u"))
+        cells = select(own or [named(exp.true(), "c")], self.table.name)
         for i, ((join, public), match) in enumerate(zip(self._joins, matches, strict=True)):
-            looked_up = self._lookup(public).subquery(_quoted(f"p{i}"))
+            looked_up = self._lookup(public).subquery(identifier(f"p{i}"), copy=False)
             kind = "LEFT" if join.kind == "left" else "INNER"
-            cells = exp.select("*").from_(cells.subquery(_quoted(f"q{i}"))).join(looked_up, on=match, join_type=kind)
+            cells = select([exp.Star()], cells, f"q{i}").join(looked_up, on=match, join_type=kind, copy=False)
         return cells
 
     def _match(self, join: tree.Join, public: Table) -> exp.Expr:
@@ -113,20 +113,15 @@ class Scope:
 
     def _columns(self, table: Table) -> list[exp.Expr]:
         used = [entry for (owner, _), entry in self._used.items() if owner == table.name]
-        return [exp.alias_(cleaned.sql, alias, quoted=True) for alias, cleaned in used]
+        return [named(cleaned.sql, alias) for alias, cleaned in used]
 
     def _lookup(self, public: Table) -> exp.Select:
         """The used columns of a public table, certainly one row for each key whatever the file holds."""
         keys = [self._used[public.name, name][0] for name in public.key]
         others = [entry[0] for (owner, _), entry in self._used.items() if owner == public.name and entry[0] not in keys]
-        rows = exp.select(*self._columns(public)).from_(_quoted(public.name))
-        one = [exp.alias_(exp.Min(this=column(alias)), alias, quoted=True) for alias in others]
-        chosen = exp.select(*(column(key) for key in keys), *one).from_(rows.subquery(_quoted("r")))
-        return chosen.group_by(*(column(key) for key in keys))
-
-
-def _quoted(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)
+        one = [named(exp.Min(this=column(alias)), alias) for alias in others]
+        rows = select(self._columns(public), public.name)
+        return select([*(column(key) for key in keys), *one], rows, "r", group=keys)
 
 
 def _with_person(table: Table) -> list[str]:

@@ -19,11 +19,12 @@ from typing import Literal
 
 from sqlglot import exp
 
+from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
 from sordino.plan.sensitivity import WEIGHT
 from sordino.query.aggregates.partial import Partial
 from sordino.query.types import LARGEST
 
-__all__ = ["Lines", "Statement", "Term", "cell_sums", "group_sums"]
+__all__ = ["Lines", "Norm", "Statement", "Term", "cell_sums", "group_sums"]
 
 Norm = Literal["l1", "l2"]
 
@@ -58,28 +59,8 @@ class Statement:
         return self.select.sql(dialect=dialect, pretty=True)
 
 
-def column(name: str, table: str | None = None) -> exp.Column:
-    """A quoted column of ours."""
-    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True) if table else None)
-
-
-def whole(number: int) -> exp.Expr:
-    """An integer literal; negative ones in brackets."""
-    return exp.Literal.number(number) if number >= 0 else exp.paren(exp.Neg(this=exp.Literal.number(-number)))
-
-
-def _named(expression: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(expression, name, quoted=True)
-
-
-def _from(select: exp.Select, source: exp.Select | str, alias: str) -> exp.Select:
-    if isinstance(source, str):
-        return select.from_(exp.to_identifier(source, quoted=True))
-    return select.from_(source.subquery(exp.to_identifier(alias, quoted=True)))
-
-
 def _sum(expression: exp.Expr) -> exp.Expr:
-    return exp.func("COALESCE", exp.Sum(this=expression), whole(0))
+    return exp.Coalesce(this=exp.Sum(this=expression), expressions=[whole(0)])
 
 
 def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | None, norm: Norm, found: bool) -> Statement:
@@ -89,69 +70,65 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     last column is each group's weight for the selection of keys.
     """
     names = [[f"s{i}_{j}" for j in range(len(term.partial.sums(column("v"))))] for i, term in enumerate(terms)]
+    keys: list[exp.Expr] = [column(key) for key in lines.keys]
     if not lines.person:
         sums = [
-            _named(_sum_over_rows(s), name)
+            named(s if isinstance(s, exp.Count) else exp.Coalesce(this=s, expressions=[whole(0)]), name)
             for term, inner in zip(terms, names, strict=True)
             for s, name in zip(term.partial.sums(_argument(term)), inner, strict=True)
         ]
-        sums += [_named(exp.Count(this=exp.Star()), "found")] if found else []
-        select = _from(exp.select(*_keys(lines), *sums), lines.select, "lines")
-        return Statement(_grouped(select, lines.keys), len(lines.keys), len(sums))
+        sums += [named(count_rows(), "found")] if found else []
+        return Statement(select([*keys, *sums], lines.select, "lines", group=lines.keys), len(keys), len(sums))
     shares = _shares(lines, terms, names)
-    source: exp.Select | str = shares
-    result = exp.Select()
-    if groups is not None:
-        spread = _from(exp.select(column("u"), _named(exp.Count(this=exp.Star()), "g")), "shares", "").group_by(column("u"))
-        result = result.with_("shares", as_=shares, materialized=True).with_("spread", as_=spread)
-        source = "shares"
     sums = []
     for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
         weight = _weight(term, f"n{i}", rows, groups, norm)
-        sums += [_named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in inner]
+        sums += [named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in inner]
     if found:
-        sums.append(_named(_sum(_group_weight(groups, "l1")), "found"))
-    result = _from(result.select(*_keys(lines), *sums), source, "shares")
-    if groups is not None:
-        result = result.join(exp.to_identifier("spread", quoted=True), using=[exp.to_identifier("u", quoted=True)])
-    return Statement(_grouped(result, lines.keys), len(lines.keys), len(sums))
+        sums.append(named(_sum(_group_weight(groups, "l1")), "found"))
+    if groups is None:
+        return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums))
+    result = select([*keys, *sums], "shares", group=lines.keys)
+    result = _with(result, "spread", _spread("shares"), using=["u"])
+    return Statement(_with(result, "shares", shares), len(keys), len(sums))
 
 
 def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Statement:
     """The weight of each value in each group: (keys, value, weight), where a person's weights add up to at most `rows`."""
-    keys, cell = _keys(lines), column(value)
-    present = exp.Not(this=exp.Is(this=cell.copy(), expression=exp.Null()))
+    keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
+    owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
-        select = _from(exp.select(*keys, cell, _named(exp.Count(this=exp.Star()), "w")), lines.select, "lines")
-        return Statement(_grouped(select.where(present), (*lines.keys, value)), len(keys) + 1, 1)
-    shares = _from(exp.select(column("u"), *keys, cell, _named(exp.Count(this=exp.Star()), "c")), lines.select, "lines")
-    shares = _grouped(shares.where(present), ("u", *lines.keys, value))
-    owned = _from(exp.select(column("u"), *keys, _named(exp.cast(exp.Sum(this=column("c")), "BIGINT"), "n")), "shares", "")
-    owned = _grouped(owned, ("u", *lines.keys))
-    result = exp.Select().with_("shares", as_=shares, materialized=True).with_("owned", as_=owned, materialized=True)
+        found = select([*keys, named(count_rows(), "w")], lines.select, "lines", where=[not_null(value)], group=cell)
+        return Statement(found, len(keys), 1)
+    items = [column("u"), *keys, named(count_rows(), "c")]
+    shares = select(items, lines.select, "lines", where=[not_null(value)], group=(*owner, value))
+    rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
+    owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
+    scaled = exp.Mul(this=exp.Paren(this=_group_weight(groups, "l1")), expression=_least(column("n"), rows))
+    weight = exp.IntDiv(this=exp.Paren(this=scaled), expression=column("n"))
+    total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
+    result = select([*keys, total], "shares", group=cell)
     if groups is not None:
-        spread = _from(exp.select(column("u"), _named(exp.Count(this=exp.Star()), "g")), "owned", "").group_by(column("u"))
-        result = result.with_("spread", as_=spread)
-    scaled = exp.Mul(this=exp.paren(_group_weight(groups, "l1")), expression=_least(column("n"), rows))
-    weight = exp.IntDiv(this=exp.paren(scaled), expression=column("n"))
-    total = _named(_sum(exp.Mul(this=column("c"), expression=exp.paren(weight))), "w")
-    result = _from(result.select(*keys, cell, total), "shares", "")
-    result = result.join(exp.to_identifier("owned", quoted=True), using=[_name(n) for n in ("u", *lines.keys)])
-    if groups is not None:
-        result = result.join(exp.to_identifier("spread", quoted=True), using=[_name("u")])
-    return Statement(_grouped(result, (*lines.keys, value)), len(keys) + 1, 1)
+        result = _with(result, "spread", _spread("owned"), using=["u"])
+    return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1)
 
 
-def _name(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)
+def _spread(source: str) -> exp.Select:
+    """The number of groups of each person."""
+    return select([column("u"), named(count_rows(), "g")], source, group=["u"])
 
 
-def _keys(lines: Lines) -> list[exp.Expr]:
-    return [column(key) for key in lines.keys]
-
-
-def _grouped(select: exp.Select, keys: Sequence[str]) -> exp.Select:
-    return select.group_by(*(column(key) for key in keys)) if keys else select
+def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str] = ()) -> exp.Select:
+    """The result with one more named subquery in front, joined to it by some columns if they are given."""
+    if using:
+        table = exp.Table(this=identifier(name))
+        result = result.join(table, using=[identifier(column) for column in using], copy=False)
+    before = result.args.get("with_")
+    result = result.with_(identifier(name), as_=query, materialized=name != "spread", append=False, copy=False)
+    if before is not None:
+        for cte in before.expressions:
+            result.args["with_"].append("expressions", cte)
+    return result
 
 
 def _argument(term: Term) -> exp.Expr:
@@ -168,25 +145,25 @@ def _shares(lines: Lines, terms: Sequence[Term], names: Sequence[Sequence[str]])
     sums: list[exp.Expr] = []
     for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
         if term.partial.bounding == "once":
-            sums.append(_named(whole(1), inner[0]))
+            sums.append(named(whole(1), inner[0]))
             continue
         argument = _argument(term)
-        sums += [_named(s, n) for s, n in zip(term.partial.sums(argument), inner, strict=True)]
+        sums += [named(s, n) for s, n in zip(term.partial.sums(argument), inner, strict=True)]
         if term.partial.bounding == "scale":
-            sums.append(_named(exp.Count(this=argument), f"n{i}"))
-    select = _from(exp.select(column("u"), *_keys(lines), *sums), lines.select, "lines")
-    return select.group_by(column("u"), *_keys(lines))
+            sums.append(named(exp.Count(this=argument), f"n{i}"))
+    owner = ("u", *lines.keys)
+    return select([*(column(name) for name in owner), *sums], lines.select, "lines", group=owner)
 
 
 def _clipped(term: Term, own: exp.Expr, rows: int, weighted: bool) -> exp.Expr:
     if term.partial.bounding != "clip":
-        return exp.func("COALESCE", own, whole(0)) if term.partial.bounding == "scale" else own
+        return exp.Coalesce(this=own, expressions=[whole(0)]) if term.partial.bounding == "scale" else own
     grid = term.partial.grid
     if grid is None:
         return exp.func("LEAST", own, whole(rows))
     low, high = min(0, rows * grid.first), max(0, rows * grid.last)
     # a person without a value here has the sum NULL, which LEAST would skip and so turn into the bound
-    clipped = exp.func("LEAST", exp.func("COALESCE", own, whole(0)), whole(high))
+    clipped = exp.func("LEAST", exp.Coalesce(this=own, expressions=[whole(0)]), whole(high))
     if low:
         clipped = exp.func("GREATEST", clipped, whole(low))
     small = max(-low, high) * (WEIGHT if weighted else 1) < LARGEST
@@ -194,7 +171,7 @@ def _clipped(term: Term, own: exp.Expr, rows: int, weighted: bool) -> exp.Expr:
 
 
 def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
-    return value if weight is None else exp.Mul(this=value, expression=exp.paren(weight))
+    return value if weight is None else exp.Mul(this=value, expression=exp.Paren(this=weight))
 
 
 def _weight(term: Term, count: str, rows: int, groups: int | None, norm: Norm) -> exp.Expr | None:
@@ -203,8 +180,8 @@ def _weight(term: Term, count: str, rows: int, groups: int | None, norm: Norm) -
     if term.partial.bounding != "scale":
         return weight
     n = column(count)
-    scaled = exp.Mul(this=whole(WEIGHT) if weight is None else exp.paren(weight), expression=_least(n, rows))
-    return exp.IntDiv(this=exp.paren(scaled), expression=exp.func("GREATEST", n.copy(), whole(1)))
+    scaled = exp.Mul(this=whole(WEIGHT) if weight is None else exp.Paren(this=weight), expression=_least(n, rows))
+    return exp.IntDiv(this=exp.Paren(this=scaled), expression=exp.func("GREATEST", n.copy(), whole(1)))
 
 
 def _group_weight(groups: int | None, norm: Norm) -> exp.Expr:
@@ -217,10 +194,10 @@ def _group_weight(groups: int | None, norm: Norm) -> exp.Expr:
     g = column("g")
     if norm == "l1":
         most = exp.Mul(this=whole(WEIGHT), expression=_least(g, groups))
-        return exp.IntDiv(this=exp.paren(most), expression=g.copy())
-    square = exp.cast(exp.paren(exp.IntDiv(this=whole(WEIGHT**2 * groups), expression=g)), "DOUBLE")
+        return exp.IntDiv(this=exp.Paren(this=most), expression=g.copy())
+    square = exp.cast(exp.Paren(this=exp.IntDiv(this=whole(WEIGHT**2 * groups), expression=g)), "DOUBLE")
     return exp.func("LEAST", exp.cast(exp.func("FLOOR", exp.func("SQRT", square)), "BIGINT"), whole(WEIGHT))
 
 
 def _least(value: exp.Expr, most: int) -> exp.Expr:
-    return exp.func("LEAST", value.copy(), whole(most))
+    return exp.Least(this=value.copy(), expressions=[whole(most)])

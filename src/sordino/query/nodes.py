@@ -22,14 +22,18 @@ __all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "cons
            "greatest", "least", "nearest_double", "not_nan", "null", "real", "try_cast", "whole"]  # fmt: skip
 
 
+_KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp.DType.BOOLEAN, "varchar": exp.DType.VARCHAR,
+          "date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}  # fmt: skip
+
+
 def cast(sql: exp.Expression, kind: str) -> exp.Expression:
     """CAST to an engine type; for casts that cannot fail."""
-    return exp.Cast(this=sql, to=exp.DataType.build(kind))
+    return exp.Cast(this=sql, to=exp.DataType(this=_KINDS[kind]))
 
 
 def try_cast(sql: exp.Expression, kind: str) -> exp.Expression:
     """TRY_CAST to an engine type: NULL where the value does not fit."""
-    return exp.TryCast(this=sql, to=exp.DataType.build(kind))
+    return exp.TryCast(this=sql, to=exp.DataType(this=_KINDS[kind]))
 
 
 def binary(operator: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:

@@ -192,6 +192,8 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
         return
     if word == "INTERVAL" and after.token_type in {_T.NUMBER, _T.STRING}:
         raise _refuse(text, token, ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."))
+    if word == "ESCAPE" and after.token_type == _T.STRING:
+        raise _refuse(text, token, _PATTERNS)
     if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS:
         raise _refuse(text, token, _REFUSED_CALLS[word])
     if after.token_type == _T.L_PAREN and _begins_table(tokens, i):

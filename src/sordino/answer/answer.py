@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.having import Cell, Index, limited, ordered, where_true
+from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.privacy.exact import Number
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
 from sordino.query.tree import Expression, Order, Value
@@ -220,13 +220,13 @@ class Answer:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The numbers with their intervals over the first key, as an Altair chart; saved if there is a path."""
-        from sordino.answer_plot import chart
+        from sordino.answer.plot import chart
 
         return chart(self, path)
 
     def to_text(self, width: int | None = None, rows: int = 40) -> str:
         """The answer as an aligned table of at most this many characters a line and this many rows."""
-        from sordino.answer_text import table
+        from sordino.answer.text import table
 
         return table(self, width, rows)
 
@@ -234,7 +234,7 @@ class Answer:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        from sordino.answer_text import html
+        from sordino.answer.text import html
 
         return html(self)
 

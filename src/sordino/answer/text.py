@@ -13,8 +13,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sordino.answer import Answer, EstimateColumn, KeyColumn
-    from sordino.having import Cell
+    from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
+    from sordino.query.having import Cell
 
 __all__ = ["clean", "html", "key_text", "number", "percent", "spread", "table"]
 
@@ -148,7 +148,7 @@ def clean(text: str) -> str:
 
 
 def _strips(answer: Answer, rows: int, longest: int) -> list[_Strip]:
-    from sordino.answer import KeyColumn
+    from sordino.answer.answer import KeyColumn
 
     return [_key_strip(c, rows, longest) if isinstance(c, KeyColumn) else _estimate_strip(c, rows) for c in answer.columns]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sordino.errors import InvalidInput
-from sordino.having import SUPPORTED, Cell, check_having, check_order, evaluate, limited, ordered, where_true
+from sordino.query.having import SUPPORTED, Cell, check_having, check_order, evaluate, limited, ordered, where_true
 from sordino.query.tree import Call, Case, Column, Expression, Literal, Order
 
 X, Y = Column("x"), Column("y")

@@ -7,12 +7,12 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sordino.answer_text import clean, key_text, number, percent, spread
+from sordino.answer.text import clean, key_text, number, percent, spread
 from sordino.privacy.loss.plot import needs_altair, save
 
 if TYPE_CHECKING:
-    from sordino.answer import Answer, EstimateColumn
-    from sordino.having import Cell
+    from sordino.answer.answer import Answer, EstimateColumn
+    from sordino.query.having import Cell
 
 __all__ = ["MOST", "chart"]
 

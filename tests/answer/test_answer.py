@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino.answer import Answer, EstimateColumn, KeyColumn
-from sordino.answer_plot import MOST
-from sordino.answer_text import clean, key_text, number, spread
+from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
+from sordino.answer.plot import MOST
+from sordino.answer.text import clean, key_text, number, spread
 from sordino.errors import InvalidInput
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Call, Column, Literal, Order, Value

@@ -1,0 +1,1 @@
+"""What leaves: noisy numbers with intervals, as tables, text and pictures."""

@@ -1,0 +1,58 @@
+"""Pieces of SQL trees with quoted names. Nothing is copied on the way: sqlglot's builders would copy the whole tree each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+__all__ = ["column", "count_rows", "identifier", "named", "not_null", "select", "whole"]
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A quoted name."""
+    return exp.Identifier(this=name, quoted=True)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A quoted column."""
+    return exp.Column(this=identifier(name), table=identifier(table) if table else None)
+
+
+def whole(number: int) -> exp.Expr:
+    """An integer literal; negative ones in brackets."""
+    return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+
+
+def named(expression: exp.Expr, name: str) -> exp.Expr:
+    """The expression under a name."""
+    return exp.Alias(this=expression, alias=identifier(name))
+
+
+def not_null(name: str) -> exp.Expr:
+    """A column that is not NULL."""
+    return exp.Not(this=exp.Is(this=column(name), expression=exp.Null()))
+
+
+def count_rows() -> exp.Expr:
+    """COUNT(*)."""
+    return exp.Count(this=exp.Star())
+
+
+def select(
+    items: Sequence[exp.Expr],
+    source: exp.Select | str,
+    alias: str = "",
+    *,
+    where: Sequence[exp.Expr] = (),
+    group: Sequence[str] = (),
+) -> exp.Select:
+    """SELECT items FROM a table by name, or a subquery under an alias."""
+    found = exp.Select(expressions=list(items))
+    origin = (
+        exp.Table(this=identifier(source)) if isinstance(source, str) else source.subquery(identifier(alias), copy=False)
+    )
+    found = found.from_(origin, copy=False)
+    if where:
+        found = found.where(*where, copy=False)
+    return found.group_by(*(column(name) for name in group), copy=False) if group else found

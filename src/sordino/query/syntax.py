@@ -1,0 +1,273 @@
+"""The supported syntax as data: the same question in SQL and in Python, side by side; and what is refused, with a hint.
+
+docs/sql.md is rendered from here, and a test asks every row both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["REFUSED", "SUPPORTED", "Refused", "Supported", "render"]
+
+_COUNTED = "SELECT COUNT(*) AS n FROM visits WHERE "
+
+
+@dataclass(frozen=True)
+class Supported:
+    """One form; `sql` and `python` ask the same question, whole or as a part of one."""
+
+    section: str
+    what: str
+    sql: str
+    python: str
+    note: str = ""
+
+    @property
+    def whole_sql(self) -> str:
+        """The example as a complete SELECT."""
+        match self.section:
+            case "Conditions":
+                return _COUNTED + self.sql
+            case "Values":
+                return _COUNTED + self.sql + " IS NULL"
+            case "Aggregates":
+                return "SELECT " + self.sql + " AS n FROM visits"
+            case _:
+                return self.sql
+
+    @property
+    def whole_python(self) -> str:
+        """The example as a complete question."""
+        match self.section:
+            case "Conditions":
+                return f'question("visits").where({self.python}).agg(n=so.count())'
+            case "Values":
+                return f'question("visits").where(({self.python}).is_null()).agg(n=so.count())'
+            case "Aggregates":
+                return f'question("visits").agg(n={self.python})'
+            case _:
+                return self.python
+
+
+@dataclass(frozen=True)
+class Refused:
+    """One form that is refused, and words of the hint that its error gives."""
+
+    what: str
+    sql: str
+    hint: str
+
+
+def _rows(section: str, *rows: tuple[str, ...]) -> tuple[Supported, ...]:
+    return tuple(Supported(section, *row) for row in rows)
+
+
+SUPPORTED: tuple[Supported, ...] = (
+    *_rows(
+        "Questions",
+        ("count", "SELECT COUNT(*) AS n FROM visits", 'question("visits").agg(n=so.count())'),
+        (
+            "filter",
+            "SELECT COUNT(*) AS n FROM visits WHERE age >= 65 AND ward = 'A'",
+            'question("visits").where("age >= 65", so.col("ward") == "A").agg(n=so.count())',
+            "several conditions are joined by AND",
+        ),
+        (
+            "group",
+            "SELECT ward, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY ward",
+            'question("visits").group_by("ward").agg(n=so.count(), cost=so.mean("cost"))',
+            "GROUP BY takes expressions, output names or places",
+        ),
+        (
+            "histogram",
+            "SELECT BUCKET(age, 10) AS decade, COUNT(*) AS n FROM visits GROUP BY decade",
+            'question("visits").group_by(decade=so.bucket("age", 10)).agg(n=so.count())',
+        ),
+        (
+            "missing keys",
+            "SELECT COALESCE(ward, 'other') AS place, COUNT(*) AS n FROM visits GROUP BY 1",
+            'question("visits").group_by(place=so.coalesce("ward", "other")).agg(n=so.count())',
+            "rows with a missing key are in no group otherwise",
+        ),
+        (
+            "having, order, limit",
+            "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING COUNT(*) > 100 ORDER BY n DESC LIMIT 3 OFFSET 1",
+            'question("visits").group_by("ward").agg(n=so.count()).having("n > 100").order_by("-n").limit(3, offset=1)',
+            "applied to the noisy answer, hence free",
+        ),
+        (
+            "join a public table",
+            "SELECT w.region, COUNT(*) AS n FROM visits AS v JOIN wards AS w ON v.ward = w.name GROUP BY w.region",
+            'question("visits").join("wards", on={"ward": "name"}).group_by(so.col("region", "wards")).agg(n=so.count())',
+            "the first table is asked; JOIN drops rows that find nothing",
+        ),
+        (
+            "left join",
+            "SELECT COUNT(*) AS n FROM visits LEFT JOIN wards USING (ward) WHERE wards.region IS NULL",
+            'question("visits").join("wards", on="ward", how="left").where("wards.region IS NULL").agg(n=so.count())',
+            "LEFT JOIN keeps rows that find nothing",
+        ),
+    ),
+    *_rows(
+        "Aggregates",
+        ("rows", "COUNT(*)", "so.count()"),
+        ("values", "COUNT(cost)", 'so.count("cost")', "values that are not missing"),
+        ("persons", "COUNT(DISTINCT patient_id)", 'so.count_distinct("patient_id")', "the declared person column only"),
+        ("sum", "SUM(cost)", 'so.sum("cost")', "of a condition: how often it is true"),
+        ("mean", "AVG(cost)", 'so.mean("cost")', "MEAN, too"),
+        ("proportion", "AVG(age >= 65)", 'so.mean(so.col("age") >= 65)'),
+        ("of an expression", "SUM(price * quantity)", 'so.sum(so.col("price") * so.col("quantity"))'),
+        ("variance", "VARIANCE(cost)", 'so.variance("cost")', "VAR, VAR_SAMP, too"),
+        ("variance of all", "VAR_POP(cost)", 'so.variance("cost", population=True)'),
+        ("standard deviation", "STDDEV(cost)", 'so.stddev("cost")', "STDDEV_SAMP, too"),
+        ("the same of all", "STDDEV_POP(cost)", 'so.stddev("cost", population=True)'),
+        ("median", "MEDIAN(cost)", 'so.median("cost")'),
+        (
+            "quantile",
+            "QUANTILE(cost, 0.9)",
+            'so.quantile("cost", 0.9)',
+            "QUANTILE_CONT, QUANTILE_DISC, APPROX_QUANTILE, too",
+        ),
+        (
+            "quantile, standard",
+            "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY cost)",
+            'so.quantile("cost", 0.9)',
+            "PERCENTILE_DISC, too",
+        ),
+        ("of some rows", "SUM(cost) FILTER (WHERE age >= 65)", 'so.sum("cost").where("age >= 65")'),
+        (
+            "count some rows",
+            "COUNT(*) FILTER (WHERE age >= 65)",
+            'so.count().where(so.col("age") >= 65)',
+            "COUNT_IF(age >= 65), too",
+        ),
+    ),
+    *_rows(
+        "Conditions",
+        ("comparison", "age >= 65", 'so.col("age") >= 65', "= <> != < <= > >="),
+        ("equal", "ward = 'A'", 'so.col("ward") == "A"'),
+        ("different", "ward <> 'A'", 'so.col("ward") != "A"'),
+        ("less", "age < 18", 'so.col("age") < 18'),
+        ("at most", "age <= 18", 'so.col("age") <= 18'),
+        ("more", "age > 18", 'so.col("age") > 18'),
+        ("and", "age >= 65 AND smoker", '(so.col("age") >= 65) & so.col("smoker")', "& needs brackets around comparisons"),
+        ("or", "age < 18 OR age >= 65", '(so.col("age") < 18) | (so.col("age") >= 65)'),
+        ("not", "NOT smoker", '~so.col("smoker")'),
+        ("one of", "ward IN ('A', 'B')", 'so.col("ward").isin(["A", "B"])', "constants only"),
+        ("none of", "ward NOT IN ('A', 'B')", '~so.col("ward").isin(["A", "B"])'),
+        ("range", "age BETWEEN 18 AND 64", 'so.col("age").between(18, 64)', "both ends included"),
+        ("missing", "cost IS NULL", 'so.col("cost").is_null()'),
+        ("present", "cost IS NOT NULL", '~so.col("cost").is_null()'),
+        ("pattern", "city LIKE 'New%'", 'so.col("city").like("New%")', "% any letters, _ one; no escape"),
+        ("true, false", "smoker = TRUE", 'so.col("smoker") == True'),
+        (
+            "date",
+            "day >= DATE '2024-01-31'",
+            'so.col("day") >= datetime.date(2024, 1, 31)',
+            "text such as '2024-01-31' is read as a date, too",
+        ),
+        (
+            "time",
+            "at < TIMESTAMP '2024-01-31 12:30:00'",
+            'so.col("at") < datetime.datetime(2024, 1, 31, 12, 30)',
+            "without time zone",
+        ),
+    ),
+    *_rows(
+        "Values",
+        ("sum, difference", "price + tax - 1.5", 'so.col("price") + so.col("tax") - 1.5', "0.1 is exactly 1/10"),
+        (
+            "product, quotient",
+            "price * quantity / 100",
+            'so.col("price") * so.col("quantity") / 100',
+            "division by zero is NULL",
+        ),
+        ("remainder", "age % 10", 'so.col("age") % 10', "MOD(age, 10), too; never negative"),
+        ("minus", "-cost", '-so.col("cost")'),
+        ("without sign", "ABS(cost)", 'so.col("cost").abs()'),
+        ("round", "ROUND(cost, 1)", 'so.col("cost").round(1)', "ROUND(cost) to whole numbers; digits may be negative"),
+        ("down", "FLOOR(cost)", 'so.col("cost").floor()'),
+        ("up", "CEIL(cost)", 'so.col("cost").ceil()', "CEILING, too"),
+        ("bucket", "BUCKET(age, 10)", 'so.col("age").bucket(10)', "FLOOR(age / 10) * 10"),
+        ("smallest", "LEAST(price, cost, 100)", 'so.least("price", so.col("cost"), 100)', "missing ones are skipped"),
+        ("largest", "GREATEST(price, 0)", 'so.greatest("price", 0)', "missing ones are skipped"),
+        ("instead of missing", "COALESCE(cost, 0)", 'so.coalesce("cost", 0)', "IFNULL, too"),
+        ("missing instead", "NULLIF(cost, 0)", 'so.col("cost").null_if(0)'),
+        (
+            "case",
+            "CASE WHEN age < 18 THEN 'young' WHEN age < 65 THEN 'adult' ELSE 'old' END",
+            'so.when("age < 18", "young").when(so.col("age") < 65, "adult").otherwise("old")',
+        ),
+        ("case of values", "CASE ward WHEN 'A' THEN 1 END", 'so.when(so.col("ward") == "A", 1).end()'),
+        ("if", "IF(smoker, 1, 0)", 'so.when(so.col("smoker"), 1).otherwise(0)', "IIF, too"),
+        ("lower case", "LOWER(city)", 'so.col("city").lower()'),
+        ("upper case", "UPPER(city)", 'so.col("city").upper()'),
+        ("length", "LENGTH(city)", 'so.col("city").length()', "in characters"),
+        ("part of a text", "SUBSTR(city, 1, 3)", 'so.col("city").substr(1, 3)', "SUBSTRING, LEFT(city, 3), too"),
+        ("year", "YEAR(day)", 'so.year("day")', "QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, too"),
+        (
+            "part of a date",
+            "EXTRACT(dow FROM day)",
+            'so.date_part("dow", "day")',
+            "year quarter month week day dow isodow doy hour minute",
+        ),
+        ("the same", "DATE_PART('isodow', day)", 'so.col("day").date_part("isodow")'),
+        ("beginning", "DATE_TRUNC('month', day)", 'so.date_trunc("month", "day")', "year quarter month week day hour"),
+    ),
+)
+
+REFUSED: tuple[Refused, ...] = (
+    Refused("all columns", "SELECT * FROM visits", "Name aggregates"),
+    Refused("rows", "SELECT age FROM visits", "Add it to GROUP BY"),
+    Refused("keys alone", "SELECT ward FROM visits GROUP BY ward", "Add COUNT(*)"),
+    Refused("distinct rows", "SELECT DISTINCT ward FROM visits", "Name aggregates"),
+    Refused("smallest, largest", "SELECT MAX(age) FROM visits", "QUANTILE(age, 0.99)"),
+    Refused("distinct values", "SELECT SUM(DISTINCT cost) FROM visits", "Leave DISTINCT out"),
+    Refused("lists", "SELECT STRING_AGG(city, ',') FROM visits", "COUNT or QUANTILE"),
+    Refused("arithmetic of aggregates", "SELECT SUM(cost) / COUNT(*) FROM visits", "AVG(a)"),
+    Refused("aggregates of aggregates", "SELECT SUM(AVG(cost)) FROM visits", "compute with the answers"),
+    Refused("aggregates in WHERE", "SELECT COUNT(*) FROM visits WHERE COUNT(*) > 5", "compute with the answers"),
+    Refused("windows", "SELECT SUM(cost) OVER (PARTITION BY ward) FROM visits", "GROUP BY"),
+    Refused("subqueries", "SELECT COUNT(*) FROM (SELECT age FROM visits)", "filter with WHERE"),
+    Refused("common tables", "WITH v AS (SELECT 1) SELECT COUNT(*) FROM v", "filter with WHERE"),
+    Refused("unions", "SELECT COUNT(*) FROM a UNION SELECT COUNT(*) FROM b", "Ask two questions"),
+    Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "by itself"),
+    Refused("changes", "DROP TABLE visits", "SELECT COUNT(*)"),
+    Refused("files", "SELECT COUNT(*) FROM 'visits.parquet'", "declared table"),
+    Refused("file functions", "SELECT COUNT(*) FROM read_csv('visits.csv')", "declared table"),
+    Refused("other joins", "SELECT COUNT(*) FROM visits CROSS JOIN wards", "JOIN wards ON"),
+    Refused("conditions of joins", "SELECT COUNT(*) FROM visits JOIN wards ON visits.age > wards.age", "JOIN wards ON"),
+    Refused("casts", "SELECT COUNT(*) FROM visits WHERE CAST(age AS TEXT) = '5'", "DATE '2024-01-31'"),
+    Refused("intervals", "SELECT COUNT(*) FROM visits WHERE day > DATE '2024-01-31' - INTERVAL 7 DAY", "a date itself"),
+    Refused("the clock", "SELECT COUNT(*) FROM visits WHERE day = CURRENT_DATE", "DATE '2024-01-31'"),
+    Refused("parameters", "SELECT COUNT(*) FROM visits WHERE age > ?", "the value into the question"),
+    Refused("other patterns", "SELECT COUNT(*) FROM visits WHERE city ILIKE 'a%'", "LOWER(name) LIKE"),
+    Refused("escapes", "SELECT COUNT(*) FROM visits WHERE city LIKE 'a!%' ESCAPE '!'", "LOWER(name) LIKE"),
+    Refused("joined texts", "SELECT COUNT(*) FROM visits WHERE city || ward = 'a'", "Group by both"),
+    Refused("other functions", "SELECT COUNT(*) FROM visits WHERE SQRT(cost) > 5", "docs/sql.md"),
+    Refused("chance", "SELECT COUNT(*) FROM visits WHERE RANDOM() < 0.5", "all rows"),
+    Refused("samples", "SELECT COUNT(*) FROM visits USING SAMPLE 10%", "all rows"),
+    Refused("rollups", "SELECT ward, COUNT(*) FROM visits GROUP BY ROLLUP (ward)", "one question for each level"),
+    Refused("the place of NULL", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n NULLS LAST", "out"),
+    Refused("hidden aggregates", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING AVG(cost) > 5", "to SELECT"),
+)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`"
+
+
+def render() -> str:
+    """Both tables in Markdown."""
+    lines: list[str] = []
+    for section in dict.fromkeys(row.section for row in SUPPORTED):
+        lines += ["", f"### {section}", "", "| what | SQL | Python | note |", "|---|---|---|---|"]
+        rows = (row for row in SUPPORTED if row.section == section)
+        lines += [f"| {row.what} | {_code(row.sql)} | {_code(row.python)} | {_cell(row.note)} |" for row in rows]
+    lines += ["", "### Refused", "", "| what | SQL | the error says |", "|---|---|---|"]
+    lines += [f"| {row.what} | {_code(row.sql)} | ... {_cell(row.hint)} ... |" for row in REFUSED]
+    return "\n".join(lines).strip() + "\n"

@@ -1,0 +1,67 @@
+"""The table of supported syntax is true: both columns ask the same, docs/sql.md shows it, no allowed name is missing."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sordino.errors import UnsupportedSQL
+from sordino.query import python
+from sordino.query.calls import AGGREGATES, ARITY
+from sordino.query.shapes import children
+from sordino.query.sql import parse
+from sordino.query.syntax import REFUSED, SUPPORTED, Refused, Supported, render
+from sordino.query.tree import Aggregate, Call, Case, Query
+
+DOCS = Path(__file__).parents[2] / "docs" / "sql.md"
+MARK = "<!-- rendered by sordino.query.syntax -->\n"
+SO = SimpleNamespace(**{name.rstrip("_"): getattr(python, name) for name in python.__all__})
+
+
+@pytest.mark.parametrize("row", SUPPORTED, ids=lambda row: f"{row.section}: {row.what}")
+def test_sql_and_python_ask_the_same(row: Supported) -> None:
+    question = eval(row.whole_python, {"so": SO, "question": python.Question, "datetime": dt})
+    assert parse(row.whole_sql) == question.query
+    assert repr(parse(row.whole_sql)) == repr(question.query)  # == takes 1 for True
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.what)
+def test_refusals_say_what_to_write_instead(row: Refused) -> None:
+    with pytest.raises(UnsupportedSQL) as caught:
+        parse(row.sql)
+    assert row.hint in caught.value.hint
+    assert caught.value.value
+    assert not caught.value.rule.endswith(".")
+
+
+def names(query: Query) -> tuple[set[str], set[str]]:
+    functions: set[str] = set()
+    aggregates: set[str] = set()
+    level: list[Any] = [*(output.value for output in query.outputs), *query.keys, query.where, query.having]
+    while level:
+        node = level.pop()
+        match node:
+            case None:
+                continue
+            case Aggregate():
+                aggregates.add(node.function)
+            case Call():
+                functions.add(node.function)
+            case Case():
+                functions.add("case")
+        level += children(node)
+    return functions, aggregates
+
+
+def test_every_allow_listed_name_is_in_the_table() -> None:
+    found = [names(parse(row.whole_sql)) for row in SUPPORTED]
+    assert set().union(*(functions for functions, _ in found)) == {*ARITY, "case"}
+    assert set().union(*(aggregates for _, aggregates in found)) == set(AGGREGATES)
+
+
+def test_docs_show_the_table() -> None:
+    assert DOCS.read_text(encoding="utf-8").split(MARK)[1] == render()
