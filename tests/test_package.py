@@ -14,10 +14,13 @@ SOURCE = Path(so.__file__).parent
 
 def test_public_names_are_pinned() -> None:
     assert so.__all__ == [
-        "Budget", "Charge", "Estimate", "FiniteLoss", "Gaussian", "GaussianLoss", "Laplace", "LaplaceLoss", "Loss",
-        "Mechanism", "Neighbors", "Odometer", "RandomizedResponse", "SensitivityWitness", "SubsampledLoss", "Total",
-        "TwoMeterFilter", "ZcdpFilter", "divergence", "errors", "global_sensitivity", "largest_count",
-        "mechanism_from_json", "rounded_sensitivity", "smallest_scale", "total",
+        "Answer", "Budget", "Charge", "Dataset", "Estimate", "FiniteLoss", "Gaussian", "GaussianLoss", "KeySelection",
+        "Laplace", "LaplaceLoss", "Loss", "Mechanism", "Neighbors", "Odometer", "Plan", "RandomizedResponse",
+        "SensitivityWitness", "Session", "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "ZcdpFilter", "bucket",
+        "coalesce", "col", "count", "count_distinct", "date_part", "date_trunc", "day", "divergence", "errors",
+        "global_sensitivity", "greatest", "largest_count", "least", "lit", "mean", "mechanism_from_json", "median",
+        "month", "quantile", "quarter", "rounded_sensitivity", "smallest_scale", "stddev", "sum", "total", "variance",
+        "week", "when", "year",
     ]  # fmt: skip
     assert all(getattr(so, name) is not None for name in so.__all__)
     assert set(so.__all__) <= set(dir(so))

@@ -14,84 +14,173 @@ if TYPE_CHECKING:
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
+    from sordino.answer.answer import Answer
     from sordino.mechanisms.gaussian import Gaussian
+    from sordino.mechanisms.key_selection import KeySelection
     from sordino.mechanisms.laplace import Laplace
     from sordino.mechanisms.mechanism import Mechanism, mechanism_from_json
     from sordino.mechanisms.proportions import Estimate
     from sordino.mechanisms.randomized_response import RandomizedResponse
+    from sordino.plan.plan import Plan
     from sordino.privacy import divergence
     from sordino.privacy.budget import Budget
     from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss, SubsampledLoss
     from sordino.privacy.neighbors import Neighbors
     from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
+    from sordino.query.dataset import Dataset, Table
+    from sordino.query.terms import (
+        bucket,
+        coalesce,
+        col,
+        count,
+        count_distinct,
+        date_part,
+        date_trunc,
+        day,
+        greatest,
+        least,
+        lit,
+        mean,
+        median,
+        month,
+        quantile,
+        quarter,
+        stddev,
+        variance,
+        week,
+        when,
+        year,
+    )
+    from sordino.query.terms import (
+        sum_ as sum,  # noqa: A004
+    )
+    from sordino.session import Session
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Answer": "answer.answer",
     "Budget": "privacy.budget",
     "Charge": "accounting.charge",
+    "Dataset": "query.dataset",
     "Estimate": "mechanisms.proportions",
     "FiniteLoss": "privacy.loss",
     "Gaussian": "mechanisms.gaussian",
     "GaussianLoss": "privacy.loss",
+    "KeySelection": "mechanisms.key_selection",
     "Laplace": "mechanisms.laplace",
     "LaplaceLoss": "privacy.loss",
     "Loss": "privacy.loss",
     "Mechanism": "mechanisms.mechanism",
     "Neighbors": "privacy.neighbors",
     "Odometer": "accounting.odometer",
+    "Plan": "plan.plan",
     "RandomizedResponse": "mechanisms.randomized_response",
     "SensitivityWitness": "privacy.sensitivity",
+    "Session": "session",
     "SubsampledLoss": "privacy.loss",
+    "Table": "query.dataset",
     "Total": "accounting.total",
     "TwoMeterFilter": "accounting.filters",
     "ZcdpFilter": "accounting.filters",
+    "bucket": "query.terms",
+    "coalesce": "query.terms",
+    "col": "query.terms",
+    "count": "query.terms",
+    "count_distinct": "query.terms",
+    "date_part": "query.terms",
+    "date_trunc": "query.terms",
+    "day": "query.terms",
     "divergence": "privacy",
     "global_sensitivity": "privacy.sensitivity",
+    "greatest": "query.terms",
     "largest_count": "accounting.calibrate",
+    "least": "query.terms",
+    "lit": "query.terms",
+    "mean": "query.terms",
     "mechanism_from_json": "mechanisms.mechanism",
+    "median": "query.terms",
+    "month": "query.terms",
+    "quantile": "query.terms",
+    "quarter": "query.terms",
     "rounded_sensitivity": "privacy.sensitivity",
     "smallest_scale": "accounting.calibrate",
+    "stddev": "query.terms",
+    "sum": "query.terms:sum_",
     "total": "accounting.total",
+    "variance": "query.terms",
+    "week": "query.terms",
+    "when": "query.terms",
+    "year": "query.terms",
 }
+"""Where each name lives; behind a colon its name there, if that is another."""
 
 __all__ = [
+    "Answer",
     "Budget",
     "Charge",
+    "Dataset",
     "Estimate",
     "FiniteLoss",
     "Gaussian",
     "GaussianLoss",
+    "KeySelection",
     "Laplace",
     "LaplaceLoss",
     "Loss",
     "Mechanism",
     "Neighbors",
     "Odometer",
+    "Plan",
     "RandomizedResponse",
     "SensitivityWitness",
+    "Session",
     "SubsampledLoss",
+    "Table",
     "Total",
     "TwoMeterFilter",
     "ZcdpFilter",
+    "bucket",
+    "coalesce",
+    "col",
+    "count",
+    "count_distinct",
+    "date_part",
+    "date_trunc",
+    "day",
     "divergence",
     "errors",
     "global_sensitivity",
+    "greatest",
     "largest_count",
+    "least",
+    "lit",
+    "mean",
     "mechanism_from_json",
+    "median",
+    "month",
+    "quantile",
+    "quarter",
     "rounded_sensitivity",
     "smallest_scale",
+    "stddev",
+    "sum",
     "total",
+    "variance",
+    "week",
+    "when",
+    "year",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'sordino' has no attribute {name!r}")
+    module, _, other = _HOME[name].partition(":")
     if name == "divergence":
         value: Any = import_module("sordino.privacy.divergence")
     else:
-        value = getattr(import_module(f"sordino.{_HOME[name]}"), name)
+        value = getattr(import_module(f"sordino.{module}"), other or name)
     globals()[name] = value
     return value
 

@@ -181,7 +181,7 @@ def _finished(
         estimates = Estimates(*(np.empty(0),) * 3)
     else:
         estimates = channel.estimate(source.function, values, unit, noise, float(plan.cost.confidence))
-    counts = source.function in ("count", "count_distinct")
+    counts = source.function in ("count", "count_distinct", "rows")
     grid = channel.grid
     whole = counts or (source.function == "sum" and grid is not None and grid.step.denominator == 1)
     never_negative = counts or (source.function == "sum" and grid is not None and grid.first >= 0)

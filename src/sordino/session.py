@@ -27,6 +27,7 @@ from sordino.plan.schema import check_schema
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import show
 from sordino.query.dataset import Dataset
+from sordino.query.python import Question
 from sordino.query.sql import parse
 from sordino.query.tree import Query
 from sordino.release import release
@@ -75,10 +76,8 @@ class Session:
         """The noisy answer to one SELECT, for `epsilon=...` or for `error=...`; see `Cost.offered` for the rest."""
         return self.run(parse(query), **cost)
 
-    def table(self, name: str) -> Any:
+    def table(self, name: str) -> Question:
         """A question built in Python, about one table."""
-        from sordino.query.python import Question
-
         return Question(name, session=self)
 
     def run(self, query: Query, **cost: Any) -> Answer:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, assert_never
 
 from hypothesis import strategies as st
@@ -166,7 +167,7 @@ class _Expressions:
         return st.one_of(*leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x))
 
     def _moment(self, depth: int) -> st.SearchStrategy[Any]:
-        constants = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(Literal)
+        constants = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(lambda moment: Literal(moment.replace(fold=0)))
         leaves = [*_columns(self.words.moments), constants]
         if depth <= 0:
             return st.one_of(leaves)
@@ -201,9 +202,14 @@ class _Expressions:
         )
 
 
+@lru_cache(maxsize=1000)  # building strategies takes much longer than drawing from them
+def _kinds(words: Vocabulary, lookups: tuple[Lookup, ...]) -> _Expressions:
+    return _Expressions(words, lookups)
+
+
 def expressions(words: Vocabulary, kind: str, depth: int = 3) -> st.SearchStrategy[Expression]:
     """Expressions of a kind: number, text, truth, day or moment."""
-    return getattr(_Expressions(words, ()), kind)(depth)  # type: ignore[no-any-return]
+    return getattr(_kinds(words, ()), kind)(depth)  # type: ignore[no-any-return]
 
 
 def conditions(words: Vocabulary, depth: int = 3) -> st.SearchStrategy[Expression]:
@@ -211,6 +217,7 @@ def conditions(words: Vocabulary, depth: int = 3) -> st.SearchStrategy[Expressio
     return expressions(words, "truth", depth)
 
 
+@lru_cache(maxsize=1000)
 def _aggregates(kinds: _Expressions, person: str | None, depth: int) -> st.SearchStrategy[Aggregate]:
     numbers = kinds.number(depth)
     levels = st.integers(0, 20).map(lambda k: Fraction(k, 20))
@@ -228,7 +235,8 @@ def _aggregates(kinds: _Expressions, person: str | None, depth: int) -> st.Searc
     return st.one_of(forms)
 
 
-def _havings(names: list[str], depth: int) -> st.SearchStrategy[Expression]:
+@lru_cache(maxsize=10_000)
+def _havings(names: tuple[str, ...], depth: int) -> st.SearchStrategy[Expression]:
     """Conditions on outputs, of those functions that may be used there."""
     number = st.sampled_from([Column(name) for name in names]) | _numbers()
     if depth > 1:
@@ -242,31 +250,39 @@ def _havings(names: list[str], depth: int) -> st.SearchStrategy[Expression]:
     return test | logic | st.builds(lambda a: call("not", a), deeper)
 
 
+@lru_cache(maxsize=1000)
+def _keys(kinds: _Expressions, depth: int) -> st.SearchStrategy[list[Expression]]:
+    key = kinds.text(depth) | kinds.number(depth) | kinds.truth(depth) | kinds.day(depth)
+    return st.lists(key.filter(lambda x: not isinstance(x, Literal)), max_size=2, unique_by=shape)
+
+
+@lru_cache(maxsize=100)
+def _lookups(words: Vocabulary) -> st.SearchStrategy[list[Lookup]]:
+    return st.lists(st.sampled_from(words.lookups), unique=True, max_size=2) if words.lookups else st.just([])
+
+
 @st.composite
 def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Query:
     """A question; with a few keys, aggregates, conditions and joins."""
-    lookups = tuple(draw(st.lists(st.sampled_from(words.lookups), unique=True, max_size=2))) if words.lookups else ()
-    kinds = _Expressions(words, lookups)
-    key = (kinds.text(depth) | kinds.number(depth) | kinds.truth(depth)).filter(lambda x: not isinstance(x, Literal))
-    if words.days:
-        key = key | kinds.day(depth).filter(lambda x: not isinstance(x, Literal))
-    keys = tuple(draw(st.lists(key, max_size=2, unique_by=shape)))
+    lookups = tuple(draw(_lookups(words)))
+    kinds = _kinds(words, lookups)
+    keys = tuple(draw(_keys(kinds, depth)))
     values: list[Expression | Aggregate] = list(keys)
     values += draw(st.lists(_aggregates(kinds, words.person, depth), min_size=1, max_size=3))
     values = draw(st.permutations(values))
     names = [f"{draw(st.sampled_from(['n', 'Out', 'the total']))}{i}" for i in range(len(values))]
-    measured = [name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate)]
+    measured = tuple(name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate))
     ordered = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
     return Query(
         table=words.table,
         outputs=tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
-        where=draw(st.none() | kinds.truth(depth)),
+        where=draw(kinds.truth(depth)) if draw(st.booleans()) else None,
         keys=keys,
         joins=tuple(
             Join(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), draw(st.sampled_from(["left", "inner"])))
             for lookup in lookups
         ),
-        having=draw(st.none() | _havings(measured, depth)),
+        having=draw(_havings(measured, depth)) if draw(st.booleans()) else None,
         order=tuple(Order(name, draw(st.booleans())) for name in ordered),
         limit=draw(st.none() | st.integers(0, 1000)),
         offset=draw(st.just(0) | st.integers(0, 10)),

@@ -146,7 +146,7 @@ def happens(exponent: Fraction, bits: Bits) -> bool:
 
 
 def bounded_range(epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """(mu^2, rho) of a draw whose loss is at most epsilon for this theorem's reason; both far below those of pure epsilon.
+    """(mu^2, rho) of draws that are epsilon-private for the reason of Theorem 1; both are below those of pure epsilon.
 
     Privacy: Theorem 2 of exponential.md, also for draws that follow each other and whose epsilons sum to this one.
     """
@@ -158,4 +158,5 @@ def bounded_range(epsilon: Fraction) -> tuple[Fraction, Fraction]:
             return 2 * arb(2).sqrt() * (ball(epsilon) / 4).tanh().erfinv()
         return 2 * normal_tail_inverse(1 / (1 + (ball(epsilon) / 2).exp()))
 
-    return exact_upper(certified(lambda: mu() ** 2)), epsilon**2 / 8
+    pure_rho = exact_upper(certified(lambda: ball(epsilon) * (ball(epsilon) / 2).tanh()))
+    return exact_upper(certified(lambda: mu() ** 2)), min(epsilon**2 / 8, pure_rho)

@@ -1,8 +1,8 @@
 """Which partial sums answer which aggregates: as few channels as possible, since all of them share one charge.
 
 Aggregates of the same argument share: a variance's sums also give the mean, the sum and the count; a mean's sums also the
-sum and the count. Splitting the charge instead would cost each of them more (mean.py). COUNT(*) comes from the sums of a
-column that is declared without NULLs; levels of quantiles of one column share one channel.
+sum and the count, and COUNT(*) with one number more. Splitting the charge instead would cost each of them more (mean.py).
+Levels of quantiles of one column share one channel.
 """
 
 from __future__ import annotations
@@ -85,23 +85,19 @@ def channels_of(
             wanted.setdefault(argument, set()).add(aggregate.function)
     channels: list[Channel] = []
     place: dict[tuple[Expression | None, str], int] = {}
+    rows = "rows" if None in wanted and not certain else None
     for argument, functions in wanted.items():
         if argument is not None:
-            for channel in _of_argument(what[argument], arguments[argument], functions, certain=certain):
+            known = certain and scope.never_null(argument)
+            for channel in _of_argument(what[argument], arguments[argument], functions, rows=rows, known=known):
                 for function in functions & channel.partial.serves:
                     place.setdefault((argument, function), len(channels))
+                if rows in channel.partial.serves:
+                    place[None, "count"], rows = len(channels), None
                 channels.append(channel)
-    if None in wanted:
-        shared = [
-            place[argument, function]
-            for argument, function in place
-            if argument is not None and function in {"avg", *_VARIANCES} and not _nullable(arguments[argument])
-        ]
-        if shared and not certain:
-            place[None, "count"] = shared[0]
-        else:
-            place[None, "count"] = len(channels)
-            channels.append(Channel(Rows(), None))
+    if None in wanted and (None, "count") not in place:
+        place[None, "count"] = len(channels)
+        channels.append(Channel(Rows(), None))
     if any(aggregate.function == "count_distinct" for aggregate in aggregates):
         place[None, "count_distinct"] = len(channels)
         channels.append(Channel(Persons(), None))
@@ -115,30 +111,31 @@ def channels_of(
             i = order.index(column)
             sources.append(Source(i, "quantile", quantiles[i].levels.index(level)))
         else:
-            sources.append(Source(place[argument, aggregate.function], aggregate.function))
+            at = place[argument, aggregate.function]
+            shared = argument is None and "rows" in channels[at].partial.serves
+            sources.append(Source(at, "rows" if shared else aggregate.function))
     return channels, quantiles, sources
 
 
-def _of_argument(what: str, argument: Typed, functions: set[str], *, certain: bool) -> list[Channel]:
-    """The fewest channels that serve all functions of one argument."""
+def _of_argument(what: str, argument: Typed, functions: set[str], *, rows: str | None, known: bool) -> list[Channel]:
+    """The fewest channels that serve all functions of one argument, and COUNT(*) with them if `rows` asks for it.
+
+    `known` says that all rows have a value and that their number is public.
+    """
     if functions == {"count"}:
         return [Channel(Rows(what), argument.sql)]
     number, kind = _number(what, argument, functions)
     if functions & _VARIANCES:
         grid = Grid.of(kind, what, MOST_SQUARED).widened()
-        return [Channel(Variance(what, grid), _steps(number, grid))]
+        return [Channel(Variance(what, grid, rows is not None), _steps(number, grid))]
     grid = Grid.of(kind, what, MOST_CELLS)
-    if certain and not kind.nullable:
-        known = Channel(KnownMean(what, grid.widened()), _steps(number, grid.widened()))
-        return [known] if functions <= {"avg", "sum"} else [known, Channel(Rows(what), argument.sql)]
-    if "avg" in functions or len(functions) > 1:
+    if known:
+        mean = Channel(KnownMean(what, grid.widened()), _steps(number, grid.widened()))
+        return [mean] if functions <= {"avg", "sum"} else [mean, Channel(Rows(what), argument.sql)]
+    if "avg" in functions or len(functions) > 1 or rows:
         grid = grid.widened()
-        return [Channel(Mean(what, grid), _steps(number, grid))]
+        return [Channel(Mean(what, grid, rows is not None), _steps(number, grid))]
     return [Channel(Sum(what, grid), _steps(number, grid))]
-
-
-def _nullable(argument: Typed) -> bool:
-    return not isinstance(argument.type, Number | Truth) or argument.type.nullable
 
 
 def _quantiles(what: str, argument: Typed, levels: tuple[Fraction, ...]) -> Quantiles:

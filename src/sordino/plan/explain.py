@@ -17,8 +17,9 @@ __all__ = ["explain", "privacy_statement", "reading_notes"]
 
 
 def _number(x: Fraction | float) -> str:
-    value = float(x)
-    return f"{value:.4g}" if abs(value) < 10**6 or value != int(value) else f"{value:.6g}"
+    """Four digits, without an exponent where people would not write one."""
+    value = float(f"{float(x):.4g}")
+    return f"{value:,.10g}" if value == 0 or 1e-4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _unit(plan: Plan) -> str:
@@ -89,7 +90,7 @@ def explain(plan: Plan) -> str:
 
 
 def _depends(plan: Plan, name: str) -> bool:
-    return _source(plan, name).function not in ("count", "count_distinct", "sum")
+    return _source(plan, name).function not in ("count", "count_distinct", "rows", "sum")
 
 
 def _is_quantile(plan: Plan, name: str) -> bool:

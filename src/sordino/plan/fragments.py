@@ -1,4 +1,4 @@
-"""Pieces of SQL trees with quoted names. Nothing is copied on the way: sqlglot's builders would copy the whole tree each time."""
+"""Pieces of SQL trees with quoted names. Nothing is copied on the way: sqlglot's builders would copy whole trees each time."""
 
 from __future__ import annotations
 

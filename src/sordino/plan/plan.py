@@ -13,7 +13,6 @@ from sqlglot import exp
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput
-from sordino.query.having import check_having, check_order
 from sordino.plan.channels import Channel, Quantiles, Source, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.fragments import column, named, not_null, select
@@ -27,6 +26,7 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.expressions import condition, typed
+from sordino.query.having import check_having, check_order
 from sordino.query.typed import Typed
 
 __all__ = ["Plan", "make_plan"]

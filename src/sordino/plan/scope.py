@@ -94,6 +94,13 @@ class Scope:
         own = named.table is None or named.table.casefold() == self.table.name.casefold()
         return own and named.name.casefold() == person.casefold()
 
+    def never_null(self, named: tree.Expression) -> bool:
+        """Whether an expression is a column of the asked table that is declared without NULLs. Nothing private rests on it."""
+        if not isinstance(named, tree.Column) or self._owner(named) is not self.table:
+            return False
+        declared = self.table.columns[find("column", named.name, self.table.columns, "")]
+        return not getattr(declared.type, "nullable", True)
+
     def cells(self) -> exp.Select:
         """All columns that were used, cleaned, with the person as `u`; to be called last."""
         matches = [self._match(join, public) for join, public in self._joins]

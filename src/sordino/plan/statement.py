@@ -150,7 +150,8 @@ def _shares(lines: Lines, terms: Sequence[Term], names: Sequence[Sequence[str]])
         argument = _argument(term)
         sums += [named(s, n) for s, n in zip(term.partial.sums(argument), inner, strict=True)]
         if term.partial.bounding == "scale":
-            sums.append(named(exp.Count(this=argument), f"n{i}"))
+            every = exp.Star() if term.partial.every_row else argument
+            sums.append(named(exp.Count(this=every), f"n{i}"))
     owner = ("u", *lines.keys)
     return select([*(column(name) for name in owner), *sums], lines.select, "lines", group=owner)
 

@@ -69,7 +69,7 @@ def constant(value: object) -> Literal:
                 show(value), "a constant time must be a plain one, without time zone", "Remove the time zone."
             )
         day = date(value.year, value.month, value.day)
-        return Literal(datetime.combine(day, value.time()) if isinstance(value, datetime) else day)
+        return Literal(datetime.combine(day, value.time()).replace(fold=0) if isinstance(value, datetime) else day)
     return number(value)
 
 

@@ -386,6 +386,7 @@ _SPECIAL: dict[type[exp.Expression], Callable[[Reader, exp.Expression], Expressi
     exp.Left: Reader._left,
     exp.Extract: Reader._extract,
     exp.TimestampTrunc: Reader._date_trunc,
+    exp.DateTrunc: Reader._date_trunc,  # the parser makes it of DATE constants
     exp.Anonymous: Reader._named,
     exp.Literal: Reader._literal,
     exp.Boolean: Reader._boolean,

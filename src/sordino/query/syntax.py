@@ -31,7 +31,7 @@ class Supported:
             case "Values":
                 return _COUNTED + self.sql + " IS NULL"
             case "Aggregates":
-                return "SELECT " + self.sql + " AS n FROM visits"
+                return " ".join(("SELECT", self.sql, "AS n FROM visits"))
             case _:
                 return self.sql
 

@@ -75,6 +75,11 @@ class Partial(ABC):
         return False
 
     @property
+    def every_row(self) -> bool:
+        """Whether rows with a NULL argument count, too, when a person's rows are counted for scaling."""
+        return False
+
+    @property
     def grid(self) -> Grid | None:
         """The grid on which the argument is put, if its values are summed."""
         return None
@@ -86,7 +91,7 @@ class Partial(ABC):
 
     @abstractmethod
     def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
-        """The SQL sums over rows: of the row's whole number of steps, NULL where the row does not count; * counts all rows."""
+        """The SQL sums over rows of the argument: whole steps, NULL where a row does not count, or * for all rows."""
 
     def vector(self, sums: Integers) -> Integers:
         """The vectors to release, made of the (bounded) sums: a linear map in whole numbers."""

@@ -1,0 +1,348 @@
+"""A naive engine in plain Python: what the exact sums of a plan must be, person by person, in whole numbers of any size.
+
+It is told the query, the declaration and the rows; of the plan it reads only the layout (which vectors, which keys, in which
+units), never the SQL. `Bench` computes the same with the real engine; `moved` compares neighbours with what the plan declares.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from query.reference import clean, evaluate
+
+from sordino.engines.duckdb import DuckDB
+from sordino.plan.channels import Channel
+from sordino.plan.keys import Key
+from sordino.plan.plan import Plan
+from sordino.plan.sensitivity import WEIGHT
+from sordino.plan.statement import Statement
+from sordino.query import tree
+from sordino.query.aggregates.count import Rows
+from sordino.query.aggregates.grid import Grid
+from sordino.query.aggregates.known_mean import KnownMean
+from sordino.query.aggregates.mean import Mean
+from sordino.query.aggregates.persons import Persons
+from sordino.query.aggregates.sums import Sum
+from sordino.query.aggregates.variance import Variance
+from sordino.query.dataset import Dataset, Table
+from sordino.release import exact_groups
+
+Cells = tuple[Any, ...]
+Vector = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """Sums by key, zeros left out: for each channel a vector, for each quantile column (value, weight), the weight of keys."""
+
+    vectors: tuple[dict[Cells, Vector], ...]
+    cells: tuple[dict[Cells, dict[int, int]], ...]
+    found: dict[Cells, int] | None
+
+
+@dataclass(frozen=True)
+class _Printed(Statement):
+    """A statement whose text is made once, since printing takes longer than running it on few rows."""
+
+    @cached_property
+    def _text(self) -> str:
+        return super().text()
+
+    def text(self, dialect: str = "duckdb") -> str:
+        return self._text
+
+
+class Bench:
+    """The real engine, locked as always, with tables that can be exchanged: many small tables in one connection."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.engine = DuckDB([], threads=threads)
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        """From now on these are the tables."""
+        for name, table in tables.items():
+            self.engine._connection.register(name, table)
+
+    @staticmethod
+    def printed(plan: Plan) -> list[Statement]:
+        """The statements of a plan, to be run often."""
+        return [_Printed(s.select, s.keys, s.sums) for s in plan.statements]
+
+    def run(self, plan: Plan, statements: Sequence[Statement] | None = None) -> Exactly:
+        """What the real engine and `exact_groups` make of the loaded tables."""
+        groups = exact_groups(plan, [self.engine.run(s) for s in (plan.statements if statements is None else statements)])
+        vectors = tuple(
+            {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)} for own in groups.vectors
+        )
+        cells = tuple(
+            {k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)}
+            for own in groups.cells
+        )
+        found = None if groups.found is None else dict(zip(groups.keys, map(int, groups.found), strict=True))
+        return Exactly(vectors, cells, found)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far neighbours are apart in one norm of one part of a plan, and how far they may be."""
+
+    part: str
+    norm: str
+    observed: int
+    declared: int
+
+    @property
+    def tightness(self) -> float:
+        """1 where the bound is reached; above 1 it is broken."""
+        return self.observed / self.declared if self.declared else math.inf if self.observed else 0.0
+
+
+def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
+    """Every distance that the plan bounds, between two tables; a key that is in one of them only has zeros in the other."""
+    found = []
+    for i, (a, b) in enumerate(zip(one.vectors, other.vectors, strict=True)):
+        sensitivity, name = plan.sensitivities[i], type(plan.channels[i].partial).__name__
+        differences = [
+            abs(x - y)
+            for key in a.keys() | b.keys()
+            for x, y in itertools.zip_longest(a.get(key, ()), b.get(key, ()), fillvalue=0)
+        ]
+        norm = "l1" if plan.price.family == "laplace" else "l2"
+        if norm == "l1":
+            found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
+        else:
+            found.append(Moved(name, "l2", sum(d * d for d in differences), sensitivity.l2_squared))
+        found.append(Moved(name, "linf", max(differences, default=0), sensitivity.linf))
+        if sensitivity.l0 is not None:
+            found.append(Moved(name, "l0", sum(1 for d in differences if d), sensitivity.l0))
+    for c, d in zip(one.cells, other.cells, strict=True):
+        distance = sum(
+            abs(c.get(key, {}).get(k, 0) - d.get(key, {}).get(k, 0))
+            for key in c.keys() | d.keys()
+            for k in c.get(key, {}).keys() | d.get(key, {}).keys()
+        )
+        found.append(Moved("Quantile", "l1", distance, plan.moved))
+    if one.found is not None and other.found is not None and plan.price.selection is not None:
+        steps = [abs(one.found.get(key, 0) - other.found.get(key, 0)) for key in one.found.keys() | other.found.keys()]
+        found.append(Moved("Keys", "l1", sum(steps), plan.price.selection.l1))
+        found.append(Moved("Keys", "linf", max(steps, default=0), plan.price.selection.linf))
+    return found
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One row that counts: who, in which group, with which cleaned cells."""
+
+    person: Any
+    key: Cells
+    row: Mapping[str, Any]
+
+
+def reference(plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]) -> Exactly:
+    """The exact sums of a plan over rows; `public` holds the rows of public tables."""
+    lines = list(_lines(plan, dataset, rows, public))
+    arguments, quantiles = _arguments(plan)
+    weights = _weights(plan, lines)
+    vectors = []
+    for i, (channel, argument) in enumerate(zip(plan.channels, arguments, strict=True)):
+        vectors.append(_channel(plan, channel, plan.units[i], argument, lines, weights))
+    cells = tuple(
+        _quantile(plan, column.points, argument, lines) for column, argument in zip(plan.quantiles, quantiles, strict=True)
+    )
+    found = None
+    if plan.private_keys:
+        if plan.table.person is None:
+            found = dict(Counter(line.key for line in lines))
+        else:
+            shares = ((key, WEIGHT * min(g, plan.who.groups) // g) for keys, g in weights.values() for key in keys)
+            found = {key: n for key, (n,) in _add((key, (n,)) for key, n in shares).items()}
+    return Exactly(tuple(vectors), cells, found)
+
+
+def _lines(plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]) -> Iterable[_Line]:
+    table, query = plan.table, plan.query
+    for number, raw in enumerate(rows):
+        person = number if table.person is None else _name(raw[table.person])
+        if person is None:
+            continue
+        row: dict[str, Any] | None = _cleaned(table, raw, "")
+        for join in query.joins:
+            row = None if row is None else _looked_up(join, dataset.tables[join.table], public[join.table], row)
+        if row is None or (query.where is not None and evaluate(query.where, row) is not True):
+            continue
+        key = tuple(_cell(known, evaluate(k, row)) for known, k in zip(plan.keys, query.keys, strict=True))
+        if None not in key:
+            yield _Line(person, key, row)
+
+
+def _name(cell: Any) -> Any:
+    """A person; NaN is one, and equal to itself."""
+    return "nan" if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def _cleaned(table: Table, raw: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {f"{prefix}{name}": clean(column, raw[name]) for name, column in table.columns.items()}
+
+
+def _looked_up(join: tree.Join, table: Table, rows: Sequence[Any], row: dict[str, Any]) -> dict[str, Any] | None:
+    """The row with the public columns; where several public rows share a key, the smallest cell of each column."""
+    found = [_cleaned(table, raw, f"{table.name}.") for raw in rows]
+    for left, right in join.on:
+        wanted = evaluate(left, row)
+        found = [other for other in found if wanted is not None and other[f"{table.name}.{right}"] == wanted]
+    if not found and join.kind == "inner":
+        return None
+    names = [f"{table.name}.{name}" for name in table.columns]
+    return row | {name: min((f[name] for f in found if f[name] is not None), default=None) for name in names}
+
+
+def _cell(key: Key, value: Any) -> Any:
+    """What stands for a value of a key in the engine's result; None if it belongs to no group."""
+    if value is None or key.values is None or key.cells is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return key.cells[key.values.index(value)] if value in key.values else None
+    step = next((Fraction(v) / n for v, n in zip(key.values, key.cells, strict=True) if n), Fraction(1))  # type: ignore[arg-type]
+    steps = Fraction(value) / step if isinstance(value, int) else Fraction(math.floor(value / float(step) + 0.5))
+    nearest = min(max(math.floor(steps + Fraction(1, 2)), min(key.cells)), max(key.cells))
+    return nearest if nearest in key.cells else None
+
+
+def _arguments(plan: Plan) -> tuple[list[tree.Expression | None], list[tree.Expression]]:
+    """The argument of each channel and of each quantile column."""
+    sums: list[tree.Expression | None] = [None] * len(plan.channels)
+    quantiles: dict[int, tree.Expression] = {}
+    aggregates = [output.value for output in plan.query.outputs if isinstance(output.value, tree.Aggregate)]
+    for aggregate, source in zip(aggregates, plan.sources, strict=True):
+        if aggregate.argument is None or aggregate.function == "count_distinct":
+            continue
+        if source.level is None:
+            sums[source.channel] = aggregate.argument
+        else:
+            quantiles[source.channel] = aggregate.argument
+    return sums, [quantiles[i] for i in range(len(plan.quantiles))]
+
+
+def _weights(plan: Plan, lines: list[_Line]) -> dict[Any, tuple[set[Cells], int]]:
+    """For each person the groups it is in, and their number."""
+    groups: dict[Any, set[Cells]] = defaultdict(set)
+    for line in lines:
+        groups[line.person].add(line.key)
+    return {person: (keys, len(keys)) for person, keys in groups.items()}
+
+
+def _steps(grid: Grid, value: Any) -> int | None:
+    """The nearest point of a grid, halves upwards: exactly for whole numbers, in doubles (as documented) for others."""
+    if value is None:
+        return None
+    if isinstance(value, bool | int):
+        return min(max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first), grid.last)
+    moved = value / float(grid.step) + 0.5
+    if math.isinf(moved):
+        return grid.last if moved > 0 else grid.first
+    return min(max(math.floor(moved), grid.first), grid.last)
+
+
+def _row_vector(channel: Channel, value: Any) -> Vector | None:
+    """What one row adds; None if it does not count."""
+    match channel.partial:
+        case Persons():
+            return (1,)
+        case Rows(what=what):
+            return (1,) if what == "*" or value is not None else None
+        case Sum(points=grid):
+            k = _steps(grid, value)
+            return None if k is None else (k,)
+        case KnownMean(points=grid):
+            k = _steps(grid, value)
+            return (0,) if k is None else (k - grid.first,)
+        case Mean(points=grid, others=others):
+            k = _steps(grid, value)
+            if k is None:
+                return (0, 0, grid.cells) if others else None
+            return (grid.last - k, k - grid.first, *((0,) if others else ()))
+        case Variance(points=grid, others=others):
+            k = _steps(grid, value)
+            if k is None:
+                return (0, 0, 0, grid.cells**2) if others else None
+            above, below = k - grid.first, grid.last - k
+            return (below**2, 2 * above * below, above**2, *((0,) if others else ()))
+    raise AssertionError(channel)
+
+
+def _channel(
+    plan: Plan, channel: Channel, unit: int, argument: tree.Expression | None, lines: list[_Line],
+    weights: Mapping[Any, tuple[set[Cells], int]],
+) -> dict[Cells, Vector]:  # fmt: skip
+    own: dict[tuple[Any, Cells], list[Vector]] = defaultdict(list)
+    for line in lines:
+        vector = _row_vector(channel, None if argument is None else evaluate(argument, line.row))
+        if vector is not None:
+            own[line.person, line.key].append(vector)
+    if plan.table.person is None:
+        return _add((key, tuple(unit * v for v in vector)) for (_, key), vectors in own.items() for vector in vectors)
+    return _add(_bounded(plan, channel, unit, person, key, vectors, weights) for (person, key), vectors in own.items())
+
+
+def _bounded(
+    plan: Plan, channel: Channel, unit: int, person: Any, key: Cells, vectors: list[Vector],
+    weights: Mapping[Any, tuple[set[Cells], int]],
+) -> tuple[Cells, Vector]:  # fmt: skip
+    """One person's share of one group: bounded to max_rows rows, then scaled down for the groups above max_groups."""
+    most, n = plan.who.rows, len(vectors)
+    total = tuple(sum(coordinates) for coordinates in zip(*vectors, strict=True))
+    match channel.partial.bounding:
+        case "once":
+            total = (1,)
+        case "clip":
+            grid = channel.partial.grid
+            first, last = (0, 1) if grid is None else (grid.first, grid.last)
+            total = (min(max(total[0], min(0, most * first)), max(0, most * last)),)
+    weight = unit
+    if plan.keys and unit == WEIGHT:
+        weight = _group_weight(plan, weights[person][1])
+    if channel.partial.bounding == "scale":
+        weight = weight * min(n, most) // n
+    return key, tuple(weight * v for v in total)
+
+
+def _group_weight(plan: Plan, g: int) -> int:
+    k = plan.who.groups
+    if g <= k:
+        return WEIGHT
+    return WEIGHT * k // g if plan.price.family == "laplace" else math.isqrt(WEIGHT**2 * k // g)
+
+
+def _quantile(plan: Plan, grid: Grid, argument: tree.Expression, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
+    """The weight of each point: a person's weights add up to at most max_rows in a group, and max_groups times that in all."""
+    own: dict[Any, dict[Cells, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
+    for line in lines:
+        k = _steps(grid, evaluate(argument, line.row))
+        if k is not None:
+            own[line.person][line.key][k - grid.first] += 1
+    totals: dict[Cells, Counter[int]] = defaultdict(Counter)
+    for groups in own.values():
+        for key, counts in groups.items():
+            if plan.table.person is None:
+                totals[key] += counts
+                continue
+            n, g = counts.total(), len(groups)
+            weight = WEIGHT * (min(g, plan.who.groups) if plan.keys else 1) // (g if plan.keys else 1)
+            weight = weight * min(n, plan.who.rows) // n
+            totals[key] += Counter({k: c * weight for k, c in counts.items()})
+    return {key: {k: w for k, w in counts.items() if w} for key, counts in totals.items() if any(counts.values())}
+
+
+def _add(items: Iterable[tuple[Cells, Vector]]) -> dict[Cells, Vector]:
+    totals: dict[Cells, Vector] = {}
+    for key, vector in items:
+        totals[key] = tuple(a + b for a, b in zip(totals.get(key, (0,) * len(vector)), vector, strict=True))
+    return {key: vector for key, vector in totals.items() if any(vector)}

@@ -1,0 +1,319 @@
+"""Plans: what is derived from the declaration, what it costs, and what is refused before anything is spent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sordino as so
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.errors import InvalidInput, TooLarge
+from sordino.plan.cost import Cost
+from sordino.plan.plan import Plan, make_plan
+from sordino.plan.sensitivity import WEIGHT
+from sordino.query.sql import parse
+
+COLUMNS = {
+    "ward": {"type": "category", "values": ["A", "B", "C"]},
+    "city": {"type": "text"},
+    "age": {"type": "int", "min": 0, "max": 110},
+    "cost": {"type": "float", "min": 0, "max": 5000, "step": 0.01},
+    "balance": {"type": "int", "min": -50, "max": 20},
+    "free": {"type": "int"},
+    "day": {"type": "date", "min": "2024-01-01", "max": "2024-12-31"},
+    "smoker": {"type": "bool"},
+    "steps": {"type": "int", "min": 0, "max": 10, "nullable": False},
+}
+ROWS = pa.table({"pid": pa.array([1], pa.int64())})
+REGIONS = {"source": pa.table({"ward": ["A"], "region": ["n"]}), "public": True, "key": ["ward"],
+           "columns": {"ward": {"type": "category", "values": ["A", "B", "C"]},
+                       "region": {"type": "category", "values": ["n", "s"]}}}  # fmt: skip
+
+
+def dataset(unit: str = "pid", **options: Any) -> so.Dataset:
+    bounds = {"max_rows": 10, "max_groups": 2} if unit != "row" else {}
+    visits = {"source": ROWS, "unit": unit, "columns": COLUMNS, **bounds, **options}
+    return so.Dataset(tables={"visits": visits, "regions": REGIONS}, budget={"epsilon": 10, "delta": Fraction(1, 10**6)})
+
+
+def plan(sql: str, data: so.Dataset | None = None, meter: TwoMeterFilter | None = None, **cost: Any) -> Plan:
+    data = data or dataset()
+    assert data.budget is not None
+    meter = meter or TwoMeterFilter(data.budget, data.reserved_delta or Fraction(0))
+    return make_plan(parse(sql), data, Cost.offered(**(cost or {"epsilon": 1})), meter)
+
+
+def norms(made: Plan, channel: int = 0) -> tuple[Fraction, Fraction, Fraction]:
+    """L1, squared L2 and Linf in the answer's own units."""
+    s, unit = made.sensitivities[channel], made.channels[channel].partial.unit / made.units[channel]
+    return s.l1 * unit, s.l2_squared * unit**2, s.linf * unit
+
+
+@pytest.mark.parametrize(
+    ("select", "l1", "l2_squared", "linf"),
+    [
+        ("COUNT(*) FROM visits", 10, 100, 10),
+        ("COUNT(age) FROM visits", 10, 100, 10),
+        ("COUNT(DISTINCT pid) FROM visits", 1, 1, 1),
+        ("SUM(age) FROM visits", 1100, 1100**2, 1100),
+        ("SUM(balance) FROM visits", 500, 500**2, 500),
+        ("SUM(cost) FROM visits", 50_000, 50_000**2, 50_000),
+        ("SUM(cost * steps) FROM visits", 500_000, 500_000**2, 500_000),
+        ("SUM(-age) FROM visits", 1100, 1100**2, 1100),
+        ("SUM(smoker) FROM visits", 10, 100, 10),
+        ("AVG(age) FROM visits", 1100, 1100**2, 1100),
+        ("COUNT(*) FROM visits GROUP BY ward", 20, 200, 10),
+        ("COUNT(DISTINCT pid) FROM visits GROUP BY ward", 2, 2, 1),
+        ("SUM(age) FROM visits GROUP BY ward", 2200, 2 * 1100**2, 1100),
+        ("AVG(age) FROM visits GROUP BY ward", 2200, 2 * 1100**2, 1100),
+        ("COUNT(*) FROM visits GROUP BY smoker", 20, 200, 10),
+    ],
+)
+def test_sensitivities_follow_from_the_declaration(select: str, l1: int, l2_squared: int, linf: int) -> None:
+    assert norms(plan(f"SELECT {select}")) == (l1, l2_squared, linf)
+
+
+@pytest.mark.parametrize(
+    ("select", "l1", "l2_squared", "linf"),
+    [
+        ("COUNT(*) FROM visits WHERE age > 5", 10, 100, 10),
+        ("SUM(balance) FROM visits WHERE age > 5", 700, 700**2, 700),
+        ("SUM(age) FROM visits", 1100, 1100**2, 1100),
+        ("AVG(age) FROM visits", 2200, 2 * 1100**2, 1100),
+        ("COUNT(*) FROM visits GROUP BY ward", 40, 400, 10),
+        ("SUM(balance) FROM visits GROUP BY ward", 2000, 4 * 2 * 500**2, 1000),
+    ],
+)
+def test_sensitivities_of_replacing(select: str, l1: int, l2_squared: int, linf: int) -> None:
+    assert norms(plan(f"SELECT {select}", dataset(neighbors="replace"))) == (l1, l2_squared, linf)
+
+
+def test_a_row_is_a_person_without_bounding() -> None:
+    made = plan("SELECT ward, COUNT(*), SUM(age) FROM visits GROUP BY ward", dataset("row"))
+    assert made.units == (1,)
+    assert made.channels[0].partial.width == 3
+    assert "LEAST" not in made.sql()
+    assert made.sql().count("GROUP BY") == 1
+
+
+def test_no_scaling_sql_where_groups_need_no_bound() -> None:
+    assert '"spread"' in plan("SELECT ward, COUNT(*) FROM visits GROUP BY ward").sql()
+    enough = dataset(max_groups=3)
+    made = plan("SELECT ward, COUNT(*) FROM visits GROUP BY ward", enough)
+    assert '"spread"' not in made.sql()
+    assert made.units == (1,)
+    assert made.who.groups == 3
+    assert '"spread"' not in plan("SELECT COUNT(*) FROM visits").sql()
+
+
+def test_replacing_rows_knows_their_number() -> None:
+    data = dataset("row", neighbors="replace")
+    made = plan("SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits", data)
+    count, steps = (made.sources[0].channel, made.sources[1].channel)
+    assert made.price.mechanisms[count] is None
+    assert norms(made, steps) == (10, 100, 10)
+    assert made.sources[1].channel == made.sources[2].channel
+    assert made.charge.pure == 1
+    nullable = plan("SELECT AVG(age) FROM visits", data)
+    assert norms(nullable) == (220, 2 * 110**2, 110)
+    filtered = plan("SELECT COUNT(*) FROM visits WHERE age > 3", data)
+    assert norms(filtered) == (1, 1, 1)
+
+
+def test_a_count_of_values_is_never_public() -> None:
+    """NULLs can occur in spite of the declaration, so COUNT(x) moves even if x is declared without them."""
+    made = plan("SELECT COUNT(steps) FROM visits", dataset("row", neighbors="replace"))
+    assert norms(made) == (1, 1, 1)
+    assert made.price.mechanisms[0] is not None
+
+
+def test_aggregates_of_one_column_share_a_channel() -> None:
+    made = plan("SELECT COUNT(*), COUNT(age), SUM(age), AVG(age), STDDEV(age), VAR_POP(age) FROM visits")
+    assert len(made.channels) == 1
+    assert made.channels[0].partial.width == 4
+    assert made.charge.pure == 1
+    assert norms(made)[0] == 10 * 110**2
+    made = plan("SELECT COUNT(*) AS n, AVG(cost) AS c, AVG(age) AS a FROM visits")
+    assert [channel.partial.width for channel in made.channels] == [3, 2]
+    made = plan("SELECT MEDIAN(cost), QUANTILE(cost, 0.9), QUANTILE(age, 0.5) FROM visits")
+    assert [len(column.levels) for column in made.quantiles] == [2, 1]
+
+
+def test_every_part_is_paid() -> None:
+    sql = "SELECT city, COUNT(*), AVG(cost), MEDIAN(age) FROM visits GROUP BY city"
+    made = plan(sql, epsilon=Fraction(3, 10))
+    assert made.price.selection is not None
+    assert made.charge.pure == Fraction(3, 10)
+    assert made.price.selection.epsilon == Fraction(1, 10)
+    assert made.price.quantile_epsilons == (Fraction(1, 10),)
+    assert made.charge.delta == made.price.selection.delta == Fraction(1, 2) * Fraction(1, 10**6) / 10
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(5)])
+def test_gaussian_noise_keeps_the_promise_of_the_answer(epsilon: Fraction) -> None:
+    made = plan(
+        "SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward", epsilon=epsilon, mechanism="gaussian"
+    )
+    assert made.price.family == "gaussian"
+    losses = [
+        mechanism.loss(sensitivity.l2)
+        for mechanism, sensitivity in zip(made.price.mechanisms, made.sensitivities, strict=True)
+        if mechanism is not None
+    ]
+    whole = so.total((loss, 1) for loss in losses)
+    assert whole.delta(epsilon) <= float(made.price.delta)
+    assert whole.delta(epsilon) >= 0.99 * float(made.price.delta)
+    assert sum(loss.mu() ** 2 for loss in losses) <= float(made.charge.mu_squared or 0) * (1 + 1e-12)
+    assert made.charge.pure is None
+
+
+def test_laplace_noise_keeps_the_promise_of_the_answer() -> None:
+    made = plan("SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward", epsilon=1, mechanism="laplace")
+    spent = Fraction(0)
+    for mechanism, sensitivity in zip(made.price.mechanisms, made.sensitivities, strict=True):
+        assert mechanism is not None
+        spent += sensitivity.l1 / mechanism.scale
+    assert spent == made.charge.pure == 1
+    assert made.price.delta == 0
+
+
+def test_the_smaller_error_is_chosen() -> None:
+    wide = dataset(max_groups=100)
+    many = plan("SELECT age, COUNT(*) FROM visits GROUP BY age", wide)
+    assert many.price.family == "gaussian"
+    one = plan("SELECT COUNT(*) FROM visits", wide)
+    assert one.price.family == "laplace"
+    for sql in ("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", "SELECT COUNT(*) AS n FROM visits"):
+        best = plan(sql, wide).errors()["n"]
+        other = [plan(sql, wide, epsilon=1, mechanism=m).errors()["n"] for m in ("laplace", "gaussian")]
+        assert best == min(x for x in other if x is not None)
+
+
+def test_what_still_fits_is_chosen() -> None:
+    data = dataset(max_groups=1)
+    meter = TwoMeterFilter(so.Budget(1, 1e-6)).spend(so.Charge.of(so.GaussianLoss(Fraction(1, 10))))
+    made = plan("SELECT COUNT(*) FROM visits", data, meter, epsilon=Fraction(1, 2))
+    assert made.price.family == "gaussian"
+    assert "no longer fits" in made.note
+
+
+def test_price_from_accuracy_is_the_least() -> None:
+    sql = "SELECT COUNT(*) AS n FROM visits"
+    made = plan(sql, error=50)
+    error = made.errors()["n"]
+    assert error is not None
+    assert error <= 50
+    cheaper = plan(sql, epsilon=made.price.epsilon * Fraction(99, 100), mechanism=made.price.family).errors()["n"]
+    assert cheaper is not None
+    assert cheaper > 50
+    assert made.price.epsilon < plan(sql, error=25, mechanism=made.price.family).price.epsilon
+    both = plan("SELECT COUNT(*) AS n, AVG(age) AS a FROM visits", error={"n": 100, "a": 2}, rows=5000)
+    assert all(e is not None and e <= most for e, most in zip(both.errors().values(), (100, 2), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        ({}, "epsilon or by the error"),
+        ({"epsilon": 1, "error": 5}, "epsilon or by the error"),
+        ({"epsilon": 0}, "greater than zero"),
+        ({"epsilon": float("nan")}, "finite"),
+        ({"epsilon": 1, "confidence": 1}, "between 0 and 1"),
+        ({"epsilon": 1, "mechanism": "uniform"}, "two kinds of noise"),
+        ({"error": -1}, "greater than zero"),
+        ({"error": {"m": 1}}, "no such aggregate"),
+    ],
+)
+def test_bad_offers_are_refused(cost: dict[str, Any], words: str) -> None:
+    data = dataset()
+    assert data.budget is not None
+    with pytest.raises(InvalidInput, match=words):
+        make_plan(parse("SELECT COUNT(*) AS n FROM visits"), data, Cost.offered(**cost), TwoMeterFilter(data.budget))
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT COUNT(*) FROM vists", "Did you mean 'visits'"),
+        ("SELECT AVG(cots) FROM visits", "Did you mean 'cost'"),
+        ("SELECT SUM(free) FROM visits", "Declare min and max"),
+        ("SELECT free, COUNT(*) FROM visits GROUP BY free", "must be public"),
+        ("SELECT COUNT(DISTINCT ward) FROM visits", "counts persons"),
+        ("SELECT SUM(ward) FROM visits", "needs a number"),
+        ("SELECT AVG(pid) FROM visits", "COUNT\\(DISTINCT pid\\)"),
+        ("SELECT COUNT(*) FROM visits WHERE age", "condition"),
+        ("SELECT COUNT(*) FROM visits JOIN visits v ON visits.ward = v.ward", "refused|already|once"),
+        ("SELECT COUNT(*) FROM regions JOIN visits ON regions.ward = visits.ward", "only public tables"),
+        ("SELECT COUNT(*) FROM visits JOIN regions ON visits.ward = regions.region", "whole key"),
+        ("SELECT AVG(age) AS a FROM visits", "depends on the data"),
+        ("SELECT AVG(cost) AS b FROM visits", "not even epsilon"),
+        ("SELECT MEDIAN(age) AS a FROM visits", "depends on the data"),
+    ],
+)
+def test_user_errors_are_clear(sql: str, words: str) -> None:
+    cost = {"error": 5} if " AS a " in sql else {"error": 1e-9, "rows": 1} if " AS b " in sql else {"epsilon": 1}
+    with pytest.raises(InvalidInput, match=words):
+        plan(sql, **cost)
+
+
+def test_undeclared_bounds_name_the_line_to_add() -> None:
+    data = so.Dataset(ROWS, name="visits", unit="pid", columns=COLUMNS, budget={"epsilon": 1})
+    with pytest.raises(InvalidInput, match=r"Add the line `max_rows = 10` under \[tables.visits\]"):
+        plan("SELECT COUNT(*) FROM visits", data)
+    assert plan("SELECT COUNT(DISTINCT pid) FROM visits", data).charge.pure == 1
+    with pytest.raises(InvalidInput, match="max_groups = 3"):
+        plan("SELECT ward, COUNT(DISTINCT pid) FROM visits GROUP BY ward", data)
+
+
+def test_too_many_keys_are_refused() -> None:
+    with pytest.raises(TooLarge, match="BUCKET"):
+        plan("SELECT cost * steps AS x, COUNT(*) FROM visits GROUP BY x")
+    with pytest.raises(TooLarge, match="combinations"):
+        plan("SELECT cost, age, COUNT(*) FROM visits GROUP BY cost, age")
+
+
+def test_private_keys_need_a_delta() -> None:
+    pure = so.Dataset(ROWS, name="visits", unit="pid", max_rows=1, max_groups=1, columns=COLUMNS, budget={"epsilon": 1})
+    with pytest.raises(InvalidInput, match="key_delta"):
+        plan("SELECT city, COUNT(*) FROM visits GROUP BY city", pure)
+    with pytest.raises(InvalidInput, match="needs a delta"):
+        plan("SELECT COUNT(*) FROM visits", pure, epsilon=1, mechanism="gaussian")
+
+
+def test_public_tables_cost_nothing() -> None:
+    made = plan("SELECT region, COUNT(*), AVG(ward = 'A') FROM regions GROUP BY region")
+    assert made.charge == so.Charge(0, 0, 0)
+    assert "nobody" in str(made)
+
+
+def test_key_selection_weights_count_persons() -> None:
+    made = plan("SELECT city, COUNT(*) FROM visits GROUP BY city")
+    assert made.price.selection is not None
+    assert (made.price.selection.l1, made.price.selection.linf) == (2 * WEIGHT, WEIGHT)
+    swapped = plan("SELECT city, COUNT(*) FROM visits GROUP BY city", dataset(neighbors="replace"))
+    assert swapped.price.selection is not None
+    assert (swapped.price.selection.l1, swapped.price.selection.linf) == (4 * WEIGHT, WEIGHT)
+    rows = plan("SELECT city, COUNT(*) FROM visits GROUP BY city", dataset("row"))
+    assert rows.price.selection is not None
+    assert (rows.price.selection.l1, rows.price.selection.linf) == (1, 1)
+
+
+def test_the_plan_says_what_matters() -> None:
+    text = str(plan("SELECT city, COUNT(*) AS n, AVG(cost) AS c, MEDIAN(age) AS m FROM visits GROUP BY city", epsilon=1))
+    for words in ("each pid", "added or removed", "10 rows", "2 groups", "L1", "L2", "Linf", "Laplace, scale", "± ",
+                  "private keys", "persons on", "epsilon 1", "mu^2", "rank within", "depends on the number of rows"):  # fmt: skip
+        assert words in text
+
+
+def test_generated_sql_has_no_randomness_and_no_user_text() -> None:
+    made = plan("SELECT ward, COUNT(*) FROM visits WHERE city LIKE 'x''y%' GROUP BY ward")
+    sql = made.sql().casefold()
+    assert "random" not in sql
+    assert "'x''y%'" in sql
+
+
+def test_other_dialects_can_be_written() -> None:
+    assert "BIGINT" in plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("postgres")
