@@ -90,6 +90,29 @@ class Bench:
         return Exactly(vectors, cells, found)
 
 
+def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
+    """The sums of each of many tables, out of the sums of `joint`, which is `plan` grouped by the table as its last key.
+
+    Where a person cannot be in too many groups, `plan` has no weights and `joint` has, all of them equal to 1.
+    """
+    units = [theirs // ours for ours, theirs in zip(plan.units, joint.units, strict=True)]
+    tables: dict[int, Exactly] = defaultdict(
+        lambda: Exactly(tuple({} for _ in plan.channels), tuple({} for _ in plan.quantiles), {} if plan.private_keys else None)
+    )
+    for i, (own, unit) in enumerate(zip(sums.vectors, units, strict=True)):
+        for (*key, w), vector in own.items():
+            assert all(v % unit == 0 for v in vector)
+            tables[w].vectors[i][tuple(key)] = tuple(v // unit for v in vector)
+    for i, cells in enumerate(sums.cells):
+        for (*key, w), counts in cells.items():
+            tables[w].cells[i][tuple(key)] = counts
+    for (*key, w), found in (sums.found or {}).items():
+        into = tables[w].found
+        if into is not None:
+            into[tuple(key)] = found
+    return tables
+
+
 @dataclass(frozen=True)
 class Moved:
     """How far neighbours are apart in one norm of one part of a plan, and how far they may be."""

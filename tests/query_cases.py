@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -29,7 +29,7 @@ BUDGET = {"epsilon": 10**6, "delta": 0.1}
 
 _INTS = [(0, 1), (0, 10), (-5, 5), (-9, -2), (3, 9), (0, 110), (-3, 1000), (-(2**40), 2**40), (-(2**52), 2**52),
          (2**61, 2**61 + 100)]  # fmt: skip
-_FLOATS = [(0, 1, None), (-2.5, 1000, 0.5), (0, 5000, 0.01), (-1e6, 1e6, None), (-10, 10, 1), (3, 4, None), (-1e300, 1e300, None)]
+_FLOATS = [(0, 1, None), (-2.5, 1000, 0.5), (0, 5000, 0.01), (-1e6, 1e6, None), (-10, 10, 1), (3, 4, None), (-1e150, 1e150, None)]
 _DAYS = [(date(2020, 1, 1), date(2020, 3, 10)), (date(2019, 2, 3), date(2021, 7, 9)), (date(2020, 2, 29), date(2020, 2, 29))]
 _FAR = (date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31))
 _WHOLE = (0, 1, -1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63))
@@ -348,3 +348,27 @@ class Questions:
                 return Call(rng.choice(["<", ">="]), (Column("d"), Literal(date(2020, 2, 1))))
             case _:
                 return Call("is_null", (Column(rng.choice("xytd")),))
+
+
+def side_by_side(world: World, tables: Sequence[Rows]) -> tuple[World, list[dict[str, Any]]]:
+    """Many tables in one: column `w` says which, and nobody is in two of them.
+
+    A question grouped by `w` as well answers for each table what the question itself answers for it alone: everything that
+    bounds a person looks at this person's rows only.
+    """
+    columns = {**world.columns, "w": {"type": "int", "min": 0, "max": max(len(tables) - 1, 1)}}
+    types = {**world.types, "w": pa.int64()}
+    rows: list[dict[str, Any]] = []
+    for w, table in enumerate(tables):
+        for row in table:
+            named = {} if not world.person else {"id": None if row["id"] is None else f"{w}:{row['id']!r}"}
+            rows.append({**row, **named, "w": w})
+    if world.person:
+        types["id"] = pa.string()
+    return replace(world, columns=columns, types=types), rows
+
+
+def grouped_by_table(query: Query) -> Query:
+    """The question for each table of `side_by_side`; its key comes last."""
+    w = Column("w")
+    return replace(query, outputs=(*query.outputs, Output("w", w)), keys=(*query.keys, w))

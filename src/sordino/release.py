@@ -96,7 +96,7 @@ def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Ans
     Privacy: `plan.charge`; each vector gets the noise of its channel's sensitivity, which sensitivity.md proves.
     """
     groups = exact_groups(plan, exacts)
-    if groups.found is not None and plan.price.selection is not None:
+    if groups.found is not None and len(groups.found) and plan.price.selection is not None:
         groups = groups.take(np.flatnonzero(plan.price.selection.select(narrow(groups.found.tolist()))))
     noisy = [_noisy(plan, i, groups) for i in range(len(plan.channels))]
     drawn = [_quantiles(plan, i, groups.cells[i]) for i in range(len(plan.quantiles))]

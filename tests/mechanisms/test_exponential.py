@@ -44,7 +44,7 @@ SIZES, DISTANCES, RATE = [1 + i % 3 for i in range(40)], [(7 * i) % 40 for i in 
 
 
 def test_draws_have_the_law_and_no_other() -> None:
-    bits, count = SecureBits(), 30_000
+    bits, count = SecureBits(), 20_000
     observed = np.bincount([draw(SIZES, DISTANCES, RATE, bits) for _ in range(count)], minlength=len(SIZES))
 
     def expected(sizes: list[int], rate: Fraction) -> npt.NDArray[np.float64]:
@@ -53,7 +53,7 @@ def test_draws_have_the_law_and_no_other() -> None:
 
     assert chi_squared(observed, expected(SIZES, RATE)) > ACCEPT
     for off in (Fraction(110, 100), Fraction(100, 110)):
-        assert chi_squared(observed, expected(SIZES, RATE * off)) < 1e-8
+        assert chi_squared(observed, expected(SIZES, RATE * off)) < 1e-5
     assert chi_squared(observed, expected([2, *SIZES[1:]], RATE)) < REJECT
 
 
@@ -61,7 +61,7 @@ PROBLEMS: list[tuple[list[int], list[int], Fraction]] = [
     (SIZES, DISTANCES, RATE),
     ([1, 1], [0, 0], Fraction(1)),
     ([1, 1, 1], [5, 5, 5], Fraction(0)),
-    ([1] * 3000, list(range(3000)), Fraction(1, 700)),
+    ([1] * 1500, list(range(1500)), Fraction(1, 700)),
     ([2**62, 1, 2**62], [40, 0, 41], Fraction(1)),
     ([1, 10**18, 7], [0, 41 * 10**6, 3 * 10**6], Fraction(1, 10**6)),
     ([1, 3], [10**18, 10**18 + 1], Fraction(1)),

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.suites.queries.settings import (
+    CASES,
     CITIES,
     DATA,
     ERROR_ROWS,
@@ -48,7 +49,9 @@ def _make(rows: int) -> None:
     amount.astype(np.float64).tofile(column_path(rows, "amount"))
     city.tofile(column_path(rows, "city"))
     pq.write_table(table, table_path(rows), row_group_size=500_000)
-    truth_path(rows).write_text(json.dumps(dict(zip(("count", "sum", "mean", "median", "group-by count"), exact, strict=True))))
+    truth_path(rows).write_text(
+        json.dumps(dict(zip(("count", "sum", "mean", "median", "group-by count"), exact, strict=True)))
+    )
 
 
 if __name__ == "__main__":

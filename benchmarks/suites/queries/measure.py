@@ -52,7 +52,7 @@ def measure_error(asking: Asking, rows: int = ERROR_ROWS, releases: int = RELEAS
     for place, question in enumerate(questions):
         share = (deadline - perf_counter()) / (len(questions) - place)
         with row("error", question.case, rows=rows, **question.fields) as fields:
-            fields.update(_errors(question, truths[question.case], releases, perf_counter() + share))
+            fields.update(_errors(question, truths[question.case], releases, perf_counter() + share, deadline))
 
 
 def load_time(seconds: float, rows: int, how: str) -> None:
@@ -75,16 +75,16 @@ def _seconds(question: Question) -> float:
     return perf_counter() - start
 
 
-def _errors(question: Question, truth: Answers, releases: int, deadline: float) -> dict[str, object]:
+def _errors(question: Question, truth: Answers, releases: int, enough: float, deadline: float) -> dict[str, object]:
+    """No new release is begun after `enough`, and none goes on after the deadline of the script."""
     start = perf_counter()
-    squares, bias = [], []
+    squares: list[float] = []
+    bias: list[float] = []
     with _until(deadline, soft=squares):
-        while len(squares) < releases:
-            answer = question.ask()
-            pairs = zip(answer, truth, strict=True) if isinstance(answer, list) and isinstance(truth, list) else [(answer, truth)]
-            errors = [float(a) - float(b) for a, b in pairs]  # type: ignore[arg-type]
-            squares.append(fmean(error * error for error in errors))
+        while len(squares) < releases and (not squares or perf_counter() < enough):
+            errors = [a - b for a, b in zip(_listed(question.ask()), _listed(truth), strict=True)]
             bias.append(fmean(errors))
+            squares.append(fmean(error * error for error in errors))
     count, value = len(squares), sqrt(fmean(squares))
     spread = sqrt(fmean((square - value**2) ** 2 for square in squares) / max(count - 1, 1))
     seconds = (perf_counter() - start) / count
@@ -92,23 +92,31 @@ def _errors(question: Question, truth: Answers, releases: int, deadline: float) 
     return {"value": value, "uncertain": uncertain, "bias": fmean(bias), "releases": count, "seconds": seconds}
 
 
+def _listed(answers: Answers) -> list[float]:
+    return answers if isinstance(answers, list) else [answers]
+
+
 @contextmanager
 def _until(deadline: float, soft: list[float] | None = None) -> Iterator[None]:
     """Interrupt the block at the deadline; that is no failure if `soft` already holds something."""
 
+    late = OutOfTime(f"not done within the {SCRIPT_SECONDS:g} s of this script")
+
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise OutOfTime(f"not done within the {SCRIPT_SECONDS:g} s of this script")
+        raise late
 
     left = deadline - perf_counter()
     if left <= 0:
-        stop(signal.SIGALRM, None)
+        raise late
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, left)
     try:
         yield
-    except OutOfTime:
-        if not soft:
+    except Exception:
+        if perf_counter() < deadline:
             raise
+        if not soft:
+            raise late from None  # whatever a library made of the interruption
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

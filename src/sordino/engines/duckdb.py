@@ -68,8 +68,12 @@ class DuckDB:
         try:
             match source.kind:
                 case "frame":
-                    self._connection.register(f"frame of {table.name}", _arrow(source.frame))
-                    relation = _quoted(f"frame of {table.name}")
+                    frame = _arrow(source.frame)
+                    self._connection.register(f"frame of {table.name}", frame)
+                    cells = ", ".join(_whole_cells(table, c, str(frame.schema.field(c).type)) for c in frame.column_names)
+                    view = f"SELECT {cells} FROM {_quoted(f'frame of {table.name}')}"  # noqa: S608
+                    self._connection.execute(f"CREATE VIEW {name} AS {view}")
+                    return
                 case "parquet":
                     relation = f"read_parquet({_text(str(source.path))})"
                 case "duckdb":
@@ -133,10 +137,19 @@ def _arrow(frame: Any) -> Any:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
+def _whole_cells(table: Table, name: str, kind: str) -> str:
+    """pandas holds whole numbers with gaps as floats: where int is declared they are turned back, NaN into NULL."""
+    declared = next((c for n, c in table.columns.items() if n.casefold() == name.casefold()), None)
+    if kind in ("double", "float") and declared is not None and declared.kind == "int":
+        return f"TRY_CAST({_quoted(name)} AS HUGEINT) AS {_quoted(name)}"
+    return _quoted(name)
+
+
 def _csv(table: Table) -> str:
     """A SELECT that reads a CSV as text by its header line and converts cells to the declared types, never failing.
 
-    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected; a cell that does not convert is NULL.
+    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected. A cell that does not convert is NULL; a
+    line with too few cells is skipped.
     """
     path = Path(table.source.path or "")
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as lines:
@@ -150,7 +163,7 @@ def _csv(table: Table) -> str:
             kind = "BIGINT"
         cells.append(_quoted(name) if kind == "VARCHAR" else f"TRY_CAST({_quoted(name)} AS {kind}) AS {_quoted(name)}")
     options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"'"
-    kind = f"columns = {{{columns}}}, {options}, ignore_errors = true, null_padding = true"
+    kind = f"columns = {{{columns}}}, {options}, strict_mode = false, ignore_errors = true"
     return f"SELECT {', '.join(cells)} FROM read_csv({_text(str(path))}, {kind})"  # noqa: S608
 
 

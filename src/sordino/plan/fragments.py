@@ -1,4 +1,4 @@
-"""Pieces of SQL trees with quoted names. Nothing is copied on the way: sqlglot's builders would copy whole trees each time."""
+"""Pieces of SQL trees with quoted names. Nothing is copied on the way, as sqlglot's own builders would."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Scope:
         return own and named.name.casefold() == person.casefold()
 
     def never_null(self, named: tree.Expression) -> bool:
-        """Whether an expression is a column of the asked table that is declared without NULLs. Nothing private rests on it."""
+        """Whether an expression is a column of the asked table declared without NULLs. Privacy does not rest on it."""
         if not isinstance(named, tree.Column) or self._owner(named) is not self.table:
             return False
         declared = self.table.columns[find("column", named.name, self.table.columns, "")]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
-from sordino.privacy.exact import bounds, readable, show
+from sordino.privacy.exact import Number, bounds, readable, show
 
 __all__ = ["Budget"]
 
@@ -30,6 +31,10 @@ class Budget:
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, epsilon: Number, delta: Number = 0) -> None: ...
 
     def __post_init__(self) -> None:
         epsilon, delta = bounds("epsilon", self.epsilon), bounds("delta", self.delta)

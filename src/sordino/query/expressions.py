@@ -83,15 +83,7 @@ def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -
         if whole is not None:
             return whole
     x = nodes.binary(exp.Add, nodes.binary(exp.Div, nodes.as_double(number), nodes.real(step)), nodes.real(0.5))
-    steps = exp.Floor(this=x)
-    top, bottom = nodes.real(-nodes.double_at_least(Fraction(-last))), nodes.real(nodes.double_at_least(Fraction(first)))
-    inside = nodes.case(
-        [(exp.GTE(this=steps, expression=bottom), nodes.try_cast(steps.copy(), "bigint"))], nodes.whole(first)
-    )
-    # NaN is above everything and NULL is not comparable, so both pass the first test by
-    return nodes.case([(exp.LTE(this=steps.copy(), expression=top), inside),
-                       (exp.IsNan(this=steps.copy()), nodes.null("bigint")),
-                       (exp.GT(this=steps.copy(), expression=top.copy()), nodes.whole(last))])  # fmt: skip
+    return nodes.as_whole(exp.Floor(this=x), first, last)
 
 
 def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression | None:
@@ -99,9 +91,7 @@ def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fr
     low, high = math.ceil(lower), math.floor(upper)
     if low > high or max(abs(low), abs(high)) >= LARGEST:
         return None
-    below = exp.LT(this=sql, expression=nodes.whole(low))
-    above = exp.GT(this=sql.copy(), expression=nodes.whole(high))
-    clamped = nodes.case([(below, nodes.whole(low)), (above, nodes.whole(high))], sql.copy())
+    clamped = nodes.clamped_whole(sql, low, high)
     if step == 1:
         return clamped
     if step.numerator == 1:

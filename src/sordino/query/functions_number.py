@@ -60,7 +60,7 @@ def _divide(x: Typed, y: Typed) -> Typed:
     type_ = intervals.divide(a, b)
     divisor = nodes.as_double(y)
     if y.constant is None or nodes.nearest_double(b.lower or Fraction(0)) == 0:
-        divisor, type_ = exp.Nullif(this=divisor, expression=nodes.real(0.0)), replace(type_, nullable=True)
+        divisor, type_ = nodes.not_zero(divisor), replace(type_, nullable=True)
     return _double(type_, (a, b), nodes.binary(exp.Div, nodes.as_double(x), divisor))
 
 

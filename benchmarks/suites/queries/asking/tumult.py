@@ -24,8 +24,8 @@ from benchmarks.suites.queries.settings import (
 )
 
 os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers must find the same packages
-from pyspark.sql import SparkSession  # noqa: E402
-from tmlt.analytics import (  # noqa: E402
+from pyspark.sql import SparkSession
+from tmlt.analytics import (
     AddRowsWithID,
     KeySet,
     MaxGroupsPerID,

@@ -1,0 +1,54 @@
+"""Finding measurements among the rows of the queries suite."""
+
+from math import hypot
+from typing import Any
+
+from benchmarks.suites.queries.settings import EPSILON, SAME_BOUNDS
+
+Row = dict[str, Any]
+HAND = "DuckDB"
+
+
+def of_part(rows: list[Row], part: str, **wanted: object) -> list[Row]:
+    """The measurements of one part with these fields, failures left out."""
+    return [row for row in rows if row.get("part") == part and "value" in row and wanted.items() <= row.items()]
+
+
+def failures(rows: list[Row], part: str) -> list[Row]:
+    """What has no figure in this part; a row without a part tells of a script that failed as a whole."""
+    return [row for row in rows if "error" in row and row.get("part", part) == part]
+
+
+def one(rows: list[Row], part: str, **wanted: object) -> Row | None:
+    return next(iter(of_part(rows, part, **wanted)), None)
+
+
+def label(row: Row) -> str:
+    """Who answered how: `OpenDP, 10 rows in all`."""
+    other_bounds = row.get("bounds") if row.get("bounds") != SAME_BOUNDS else None
+    return ", ".join(str(word) for word in (row["tool"], row.get("how"), other_bounds) if word)
+
+
+def at_guarantee(rows: list[Row], case: str, delta: float) -> list[Row]:
+    """The errors that count at (1, delta), smallest first: a pure release also keeps every (1, delta).
+
+    Of Sordino's plans only the one it chooses for this delta is shown.
+    """
+    found = [row for row in of_part(rows, "error", case=case) if row["delta"] <= delta]
+    largest = max((row["delta"] for row in found if row["tool"] == "Sordino"), default=0.0)
+    kept = [row for row in found if row["tool"] != "Sordino" or row["delta"] == largest]
+    return sorted(kept, key=lambda row: float(row["value"]))
+
+
+def comparable(row: Row) -> bool:
+    """Whether the tool's own account says that it kept the epsilon."""
+    return bool(row["charged"] <= EPSILON)
+
+
+def excess(ours: Row, other: Row) -> tuple[float, bool] | None:
+    """How many times a peer's error ours is, where it is above it, and whether by more than chance (two standard errors)."""
+    if ours["value"] <= other["value"]:
+        return None
+    known = [row["uncertain"] for row in (ours, other) if row.get("uncertain") is not None]
+    sure = len(known) == 2 and ours["value"] - other["value"] > 2 * hypot(*known)
+    return ours["value"] / other["value"], sure

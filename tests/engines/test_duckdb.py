@@ -1,0 +1,225 @@
+"""The embedded engine: every source gives the same integers, it is locked, and its errors say nothing of the data."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sordino as so
+from sordino.engines.duckdb import DuckDB
+from sordino.errors import EngineFailed, InvalidDeclaration
+from sordino.plan.statement import Statement
+from sordino.release import exact_groups
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "ward": {"type": "category", "values": ["A", "B"]},
+    "age": {"type": "int", "min": 0, "max": 100},
+    "cost": {"type": "float", "min": 0, "max": 100, "step": 0.5},
+    "day": {"type": "date", "min": "2024-01-01", "max": "2024-12-31"},
+    "smoker": {"type": "bool"},
+}
+TABLE = pa.table(
+    {
+        "pid": pa.array(["p1", "p1", "p2", "p3", None, "p4"]),
+        "ward": pa.array(["A", "B", "A", "Z", "A", None]),
+        "age": pa.array([10, 20, 200, -5, 50, None], pa.int64()),
+        "cost": pa.array([1.25, 99.5, 1e300, -1.0, 3.0, None]),
+        "day": pa.array([date(2024, 1, 5), date(2023, 5, 5), date(2024, 2, 1), None, date(2024, 3, 1), date(2024, 3, 2)]),
+        "smoker": pa.array([True, False, None, True, True, False]),
+    }
+)
+SQL = (
+    "SELECT ward, COUNT(*) AS n, SUM(age) AS a, AVG(cost) AS c, AVG(smoker) AS s, MEDIAN(age) AS m, COUNT(DISTINCT pid) "
+    "AS p FROM data WHERE day < DATE '2024-03-01' OR day IS NULL GROUP BY ward"
+)
+
+
+def write_csv(folder: Path) -> Path:
+    path = folder / "data.csv"
+    TABLE.to_pandas().to_csv(path, index=False)
+    return path
+
+
+def write_gzip(folder: Path) -> Path:
+    path = folder / "data.csv.gz"
+    with gzip.open(path, "wt") as file:
+        file.write(write_csv(folder).read_text())
+    return path
+
+
+def write_parquet(folder: Path) -> Path:
+    path = folder / "data.parquet"
+    pq.write_table(TABLE, path)
+    return path
+
+
+def write_duckdb(folder: Path) -> Path:
+    path = folder / "data.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("frame", TABLE)
+        connection.execute("CREATE TABLE data AS SELECT * FROM frame")
+    return path
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "arrow": lambda _: TABLE,
+    "pandas": lambda _: TABLE.to_pandas(),
+    "polars": lambda _: pl.from_arrow(TABLE),
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "csv.gz": write_gzip,
+    "duckdb": write_duckdb,
+}
+
+
+def declared(source: Any, **options: Any) -> so.Dataset:
+    columns = options.pop("columns", COLUMNS)
+    bounds = {"unit": "pid", "max_rows": 2, "max_groups": 1, **options}
+    return so.Dataset(source, name="data", columns=columns, budget=so.Budget(100, 1e-6), **bounds)
+
+
+def exact(session: so.Session, sql: str = SQL) -> Any:
+    made = session.preview(sql, epsilon=1)
+    groups = exact_groups(made, [session._engine.run(statement) for statement in made.statements])
+    cells = [[(c.tolist(), w.tolist()) for c, w in column] for column in groups.cells]
+    return [vector.tolist() for vector in groups.vectors], cells
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
+    with so.Session(declared(SOURCES[kind](tmp_path))) as session, so.Session(declared(TABLE)) as plain:
+        assert exact(session) == exact(plain)
+        assert session.sql(SQL, epsilon=1).names == ("ward", "n", "a", "c", "s", "m", "p")
+
+
+def test_the_integers_are_right() -> None:
+    with so.Session(declared(TABLE, max_groups=2)) as session:
+        vectors, cells = exact(session, "SELECT ward, COUNT(*), COUNT(DISTINCT pid) FROM data GROUP BY ward")
+    assert vectors == [[[2], [1]], [[2], [1]]]
+    assert cells == []
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[DuckDB]:
+    made = DuckDB(declared(write_parquet(tmp_path)).tables.values())
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM glob('/*')",
+        "COPY (SELECT 1) TO 'leak.csv'",
+        "ATTACH 'other.duckdb'",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SELECT * FROM TABLE",
+        "CREATE SECRET (TYPE s3)",
+    ],
+)
+def test_the_database_is_locked(engine: DuckDB, attack: str) -> None:
+    with pytest.raises(duckdb.Error):
+        engine._connection.execute(attack).fetchall()
+
+
+def test_python_variables_are_not_tables(engine: DuckDB) -> None:
+    secret = pd.DataFrame({"x": [1]})
+    assert len(secret) == 1
+    with pytest.raises(duckdb.Error):
+        engine._connection.execute("SELECT * FROM secret")
+
+
+def test_failures_of_the_engine_have_one_fixed_text(engine: DuckDB) -> None:
+    class Broken(Statement):
+        def text(self, dialect: str = "duckdb") -> str:
+            return "SELECT CAST(pid AS INTEGER) FROM data"
+
+    with pytest.raises(EngineFailed) as failure:
+        engine.run(Broken(select=None, keys=0, sums=1))  # type: ignore[arg-type]
+    assert failure.value.__cause__ is None
+    assert failure.value.__suppress_context__
+    assert "p1" not in str(failure.value)
+    assert str(failure.value) == str(EngineFailed())
+
+
+def test_the_folder_for_spilling_is_private_and_removed(tmp_path: Path) -> None:
+    engine = DuckDB(declared(write_parquet(tmp_path)).tables.values())
+    folder = engine._folder
+    assert folder.stat().st_mode & 0o077 == 0
+    engine.close()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "words"),
+    [
+        ("age", {"type": "text"}, "BIGINT"),
+        ("ward", {"type": "int", "min": 0, "max": 3}, "VARCHAR"),
+        ("smoker", {"type": "date"}, "BOOLEAN"),
+        ("day", {"type": "bool"}, "DATE"),
+        ("agee", {"type": "int"}, "no such column.*Did you mean 'age'"),
+    ],
+)
+def test_a_declaration_that_does_not_fit_is_refused(tmp_path: Path, column: str, kind: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidDeclaration, match=words):
+        so.Session(declared(write_parquet(tmp_path), columns={column: kind}))
+
+
+def test_a_missing_person_column_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDeclaration, match="unit"):
+        so.Session(declared(write_parquet(tmp_path), unit="patient"))
+
+
+@pytest.mark.parametrize("name", ["gone.parquet", "gone.csv", "gone.duckdb"])
+def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidDeclaration, match="cannot be opened"):
+        so.Session(declared(tmp_path / name))
+
+
+def test_a_file_of_another_kind_is_refused_without_quoting_it(tmp_path: Path) -> None:
+    path = tmp_path / "secret.parquet"
+    path.write_text("token-8731,token-8732\n")
+    with pytest.raises(InvalidDeclaration) as refusal:
+        so.Session(declared(path))
+    assert "token" not in str(refusal.value)
+
+
+def test_ragged_and_odd_csv_cells_become_null(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text(
+        'pid,ward,age,cost,day,smoker\np1,A,ten,nan,2024-99-01,maybe\np2,"B\n",5\np3,A,7,1,2024-01-01,true,extra\n'
+    )
+    with so.Session(declared(path)) as session:
+        session.sql("SELECT COUNT(*), AVG(cost), SUM(age) FROM data", epsilon=1)
+
+
+def test_sums_do_not_depend_on_threads_or_order() -> None:
+    rng = np.random.default_rng(5)
+    size = 20_000
+    cost = rng.normal(0, 10.0 ** rng.integers(-5, 18, size))
+    table = pa.table({"pid": rng.integers(0, 900, size), "ward": rng.choice(["A", "B", "C"], size), "cost": cost})
+    columns = {"ward": COLUMNS["ward"], "cost": {"type": "float", "min": -1e15, "max": 1e15, "step": 0.5}}
+    found = []
+    for threads, order in ((1, np.arange(size)), (2, rng.permutation(size)), (4, np.argsort(cost))):
+        with so.Session(declared(table.take(pa.array(order)), columns=columns), threads=threads) as session:
+            found.append(
+                exact(session, "SELECT ward, SUM(cost), AVG(cost), STDDEV(cost), MEDIAN(cost) FROM data GROUP BY ward")
+            )
+    assert found[0] == found[1] == found[2]

@@ -1,0 +1,246 @@
+"""Sessions: the whole line from a question to an answer, and what is charged for it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sordino as so
+from sordino.errors import BudgetExceeded, InvalidDeclaration, InvalidInput, SordinoError
+from sordino.ledger.receipt import Receipt
+from tape import Tape, replay
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "ward": {"type": "category", "values": ["A", "B", "C"]},
+    "city": {"type": "text"},
+    "age": {"type": "int", "min": 0, "max": 110},
+    "cost": {"type": "float", "min": 0, "max": 5000, "step": 0.01},
+    "day": {"type": "date", "min": "2024-01-01", "max": "2024-12-31"},
+}
+
+
+def rows(count: int = 3000, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "pid": rng.integers(0, count // 3, count),
+            "ward": rng.choice(["A", "B"], count),
+            "city": rng.choice(["Bern", "Chur", "Thun"], count, p=[0.7, 0.2995, 0.0005]),
+            "age": rng.integers(0, 100, count),
+            "cost": np.round(rng.gamma(2, 300, count), 2),
+            "day": np.datetime64("2024-01-01") + rng.integers(0, 366, count),
+        }
+    )
+
+
+def regional(wards: list[str], regions: list[str]) -> dict[str, Any]:
+    columns = {"ward": COLUMNS["ward"], "region": {"type": "category", "values": ["north", "south"]}}
+    return {"source": pa.table({"ward": wards, "region": regions}), "public": True, "key": ["ward"], "columns": columns}
+
+
+def declared(table: pa.Table | None = None, **options: Any) -> so.Dataset:
+    bounds = {"unit": "pid", "max_rows": 10, "max_groups": 2, "budget": so.Budget(10, 1e-6), **options}
+    regions = regional(["A", "B", "C"], ["north", "south", "south"])
+    budget = bounds.pop("budget")
+    visits = {"source": rows() if table is None else table, "columns": COLUMNS, **bounds}
+    return so.Dataset(tables={"visits": visits, "regions": regions}, budget=budget)
+
+
+@pytest.fixture(scope="module")
+def session() -> so.Session:
+    return so.Session(declared(budget=so.Budget(10_000, 1e-6)))
+
+
+def test_answers_are_near_the_truth(session: so.Session) -> None:
+    table = rows().to_pandas()
+    sql = "SELECT COUNT(*) AS n, SUM(age) AS s, AVG(cost) AS c, STDDEV(age) AS d, MEDIAN(age) AS m, COUNT(DISTINCT pid) AS p"
+    answer = session.sql(f"{sql} FROM visits", epsilon=500)
+    assert answer.value("n") == pytest.approx(3000, abs=10)
+    assert answer.value("s") == pytest.approx(table.age.sum(), rel=0.01)
+    assert answer.value("c") == pytest.approx(table.cost.mean(), rel=0.02)
+    assert answer.value("d") == pytest.approx(table.age.std(), rel=0.03)
+    assert answer.value("m") == pytest.approx(table.age.median(), abs=2)
+    assert answer.value("p") == pytest.approx(table.pid.nunique(), abs=5)
+
+
+def test_sql_and_python_ask_the_same(session: so.Session) -> None:
+    sql = "SELECT ward, COUNT(*) AS n, AVG(cost) AS cost FROM visits WHERE age >= 65 GROUP BY ward"
+    question = session.table("visits").where("age >= 65").group_by("ward").agg(n=so.count(), cost=so.mean("cost"))
+    with replay(Tape(3)):
+        first = session.sql(sql, epsilon=1).to_dict()
+    with replay(Tape(3)):
+        second = question.run(epsilon=1).to_dict()
+    assert first == second
+    assert str(session.preview(sql, epsilon=1)) == str(question.preview(epsilon=1))
+
+
+def test_every_public_key_is_answered(session: so.Session) -> None:
+    answer = session.sql("SELECT ward, COUNT(*) AS n FROM visits WHERE age < 0 GROUP BY ward", epsilon=1)
+    assert answer["ward"] == ["A", "B", "C"]
+    answer = session.sql("SELECT BUCKET(age, 50) AS b, COUNT(*) AS n FROM visits GROUP BY b", epsilon=1)
+    assert answer["b"] == [0, 50, 100]
+    answer = session.sql("SELECT DATE_TRUNC('quarter', day) AS q, COUNT(*) AS n FROM visits GROUP BY q", epsilon=1)
+    assert [str(q) for q in answer["q"]] == ["2024-01-01", "2024-04-01", "2024-07-01", "2024-10-01"]
+    answer = session.sql("SELECT COALESCE(ward, 'none') AS w, COUNT(*) AS n FROM visits GROUP BY w", epsilon=1)
+    assert answer["w"] == ["A", "B", "C", "none"]
+    answer = session.sql("SELECT ward, age >= 50 AS old, COUNT(*) AS n FROM visits GROUP BY ward, old", epsilon=1)
+    assert len(answer) == 6
+
+
+def test_private_keys_are_selected(session: so.Session) -> None:
+    answer = session.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY city", epsilon=5)
+    assert answer["city"] == ["Bern", "Chur"]
+
+
+def test_no_private_key_at_all() -> None:
+    with so.Session(declared(rows(0))) as empty:
+        answer = empty.sql("SELECT city, COUNT(*) AS n, MEDIAN(age) AS m FROM visits GROUP BY city", epsilon=1)
+        assert len(answer) == 0
+        assert answer.to_arrow().num_rows == 0
+        assert "n" in str(answer)
+
+
+def test_an_empty_table_is_answered_like_any_other() -> None:
+    sql = "SELECT COUNT(*) AS n, SUM(age) AS s, AVG(cost) AS c, STDDEV(age) AS d, MEDIAN(age) AS m FROM visits"
+    with so.Session(declared(rows(0))) as empty:
+        row = empty.sql(sql, epsilon=1).rows()[0]
+        assert isinstance(row["n"], int)
+        assert isinstance(row["c"], float)
+        assert abs(row["n"]) < 10_000
+        assert 0 <= row["c"] <= 5000
+        assert empty.remaining.pure == 9
+
+
+def test_having_order_and_limit_see_noisy_numbers_only(session: so.Session) -> None:
+    sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 500 ORDER BY n DESC LIMIT 1"
+    answer = session.sql(sql, epsilon=1)
+    assert len(answer) == 1
+    with replay(Tape(9)):
+        full = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1).rows()
+    with replay(Tape(9)):
+        one = session.sql(sql, epsilon=1).rows()
+    assert one == sorted((row for row in full if row["n"] > 500), key=lambda row: -row["n"])[:1]  # type: ignore[operator]
+
+
+def test_public_lookups(session: so.Session) -> None:
+    sql = "SELECT region, COUNT(*) AS n FROM visits JOIN regions ON visits.ward = regions.ward GROUP BY region"
+    answer = session.sql(sql, epsilon=200)
+    truth = rows().to_pandas().ward.value_counts()
+    assert answer["region"] == ["north", "south"]
+    assert answer["n"][0] == pytest.approx(truth["A"], abs=5)
+    question = session.table("visits").join("regions", on="ward").group_by("region").agg(n=so.count())
+    assert question.query == session.table("visits").join("regions", on="ward").group_by("region").agg(n=so.count()).query
+    exact = session.sql("SELECT region, COUNT(*) AS n, MEDIAN(ward = 'A') AS m FROM regions GROUP BY region", epsilon=1)
+    assert exact["n"] == [1, 2] == exact["n_low"] == exact["n_high"]
+
+
+def test_a_public_table_with_repeated_keys_multiplies_no_row() -> None:
+    data = declared()
+    doubled = regional(["A", "A", "B"], ["north", "south", "south"])
+    data = so.Dataset(tables={"visits": data.tables["visits"], "regions": doubled}, budget=so.Budget(1000, 1e-6))
+    with so.Session(data) as session:
+        sql = "SELECT COUNT(*) AS n FROM visits JOIN regions ON visits.ward = regions.ward"
+        assert session.sql(sql, epsilon=500).value() == pytest.approx(3000, abs=5)
+
+
+def test_spending_is_exact_and_refused_when_it_no_longer_fits() -> None:
+    with so.Session(declared(budget=so.Budget(1))) as session:
+        for i in range(10):
+            assert session.fits("SELECT COUNT(*) FROM visits", epsilon=Fraction(1, 10)) == 10 - i
+            session.sql("SELECT COUNT(*) FROM visits", epsilon=Fraction(1, 10))
+        assert session.remaining.pure == 0
+        assert len(session.receipts) == 10
+        with pytest.raises(BudgetExceeded, match="is left"):
+            session.sql("SELECT COUNT(*) FROM visits", epsilon=Fraction(1, 10))
+        assert len(session.receipts) == 10
+
+
+def test_previews_and_refusals_are_free_and_read_nothing(session: so.Session) -> None:
+    with so.Session(declared()) as fresh:
+        runs: list[object] = []
+        run = fresh._engine.run
+        fresh._engine.run = lambda statement: runs.append(statement) or run(statement)  # type: ignore[method-assign,func-returns-value]
+        fresh.preview("SELECT city, COUNT(*) FROM visits GROUP BY city", epsilon=1)
+        bad: list[dict[str, Any]] = [
+            {"query": "SELECT COUNT(*) FROM visits", "epsilon": -1},
+            {"query": "SELECT SUM(city) FROM visits", "epsilon": 1},
+            {"query": "SELECT * FROM visits", "epsilon": 1},
+            {"query": "SELECT COUNT(*) FROM visits", "epsilon": 1000},
+            {"query": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING m > 1", "epsilon": 1},
+        ]
+        for arguments in bad:
+            with pytest.raises(SordinoError):
+                fresh.sql(**arguments)
+        assert runs == []
+        assert fresh.remaining.pure == 10
+        assert fresh.receipts == ()
+
+
+def test_post_processing_is_declared(session: so.Session) -> None:
+    answer = session.sql("SELECT COUNT(*) AS n FROM visits WHERE age < 0", epsilon=Fraction(1, 100), nonnegative=True)
+    value, low = answer.value("n"), answer["n_low"][0]
+    assert isinstance(value, int)
+    assert value >= 0
+    assert low >= 0  # type: ignore[operator]
+    assert any("zero" in note for note in answer.notes)
+
+
+def test_the_answer_says_what_is_promised(session: so.Session) -> None:
+    answer = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 5))
+    assert "every pid (epsilon = 0.2)" in answer.privacy
+    assert "is in the table or not" in answer.privacy
+    assert isinstance(answer.receipt, Receipt)
+    assert answer.receipt.charge.pure == Fraction(1, 5)
+    with so.Session(declared(neighbors="replace")) as replacing:
+        assert "quite different" in replacing.sql("SELECT COUNT(*) FROM visits", epsilon=1).privacy
+
+
+def test_persons_without_a_name_are_dropped() -> None:
+    table = pa.table({"pid": pa.array([None, None, 7], pa.int64()), "ward": ["A", "A", "B"]})
+    data = so.Dataset(
+        table, name="visits", unit="pid", max_rows=5, columns={"ward": COLUMNS["ward"]}, budget=so.Budget(1000)
+    )
+    with so.Session(data) as session:
+        assert session.sql("SELECT COUNT(*) FROM visits", epsilon=500).value() == 1
+
+
+def test_sessions_need_a_dataset_and_a_budget() -> None:
+    with pytest.raises(InvalidInput, match="Pass Dataset"):
+        so.Session("visits.toml")  # type: ignore[arg-type]
+    data = so.Dataset(rows(), name="visits", unit="row", columns=COLUMNS)
+    with pytest.raises(InvalidDeclaration, match="budget"):
+        so.Session(data)
+    with so.Session(data, so.Budget(1, 1e-6)) as session:
+        assert session.remaining.pure == 1
+        assert "Session(visits" in repr(session)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_intervals_cover_the_bounded_truth(mechanism: str) -> None:
+    """The end-to-end coverage of many groups: each interval holds its exact number at least 95 % of the time."""
+    rng = np.random.default_rng(2)
+    size = 4000
+    table = pa.table({"k": rng.integers(0, 400, size), "x": rng.integers(0, 11, size)})
+    columns = {"k": {"type": "int", "min": 0, "max": 399}, "x": {"type": "int", "min": 0, "max": 10}}
+    data = so.Dataset(table, name="t", unit="row", columns=columns, budget=so.Budget(1000, 1e-6))
+    truth = table.to_pandas().groupby("k").x.agg(["count", "sum", "mean"]).reindex(range(400))
+    with so.Session(data) as session:
+        covered = {"n": 0, "s": 0, "m": 0}
+        for _ in range(5):
+            answer = session.sql(
+                "SELECT k, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS m FROM t GROUP BY k", epsilon=2, mechanism=mechanism
+            )
+            for name, exact in (("n", "count"), ("s", "sum"), ("m", "mean")):
+                low, high, true = (
+                    np.array(answer[f"{name}_low"], float),
+                    np.array(answer[f"{name}_high"], float),
+                    truth[exact].to_numpy(),
+                )
+                covered[name] += int(((low <= true + 1e-9) & (true <= high + 1e-9))[~np.isnan(true)].sum())
+    total = 5 * int((~truth["mean"].isna()).sum())
+    for name, hits in covered.items():
+        assert hits / total > 0.95 - 3 * np.sqrt(0.95 * 0.05 / total), name
