@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 DATA = Path(__file__).resolve().parents[2] / ".data"
 CITIES = tuple(f"city_{i:03d}" for i in range(100))
@@ -23,6 +23,7 @@ SQL: Mapping[str, str] = {
     "median": "SELECT MEDIAN(amount) AS answer FROM t",
     "group-by count": "SELECT city, COUNT(*) AS answer FROM t GROUP BY city",
 }
+CUT_OFF = "cut off at the true count"
 SAME_BOUNDS, ROWS_IN_ALL = "10 rows in each of 3 cities", "10 rows in all"
 
 Answers: TypeAlias = float | list[float]
@@ -31,20 +32,20 @@ Answers: TypeAlias = float | list[float]
 class Question(NamedTuple):
     """One case put to one tool: `ask` releases one number, or one for each city in their order.
 
-    `delta` is 0 where the release is pure; `charged` is the epsilon that the tool itself says it spent.
+    `delta` is 0 where the release is pure; `unfair` says why its error cannot be compared, if so.
     """
 
     case: str
     ask: Callable[[], Answers]
     how: str = ""
     delta: float = 0.0
-    charged: float = EPSILON
     bounds: str = ""
+    unfair: str = ""
 
     @property
     def fields(self) -> dict[str, object]:
-        named = {"how": self.how, "bounds": self.bounds}
-        return {"delta": self.delta, "charged": self.charged, **{key: text for key, text in named.items() if text}}
+        named = {"how": self.how, "bounds": self.bounds, "unfair": self.unfair}
+        return {"delta": self.delta, **{key: text for key, text in named.items() if text}}
 
 
 Asking: TypeAlias = Callable[[int], Iterable[Question]]
@@ -66,7 +67,7 @@ def truth_path(rows: int) -> Path:
     return DATA / f"queries-{rows}-truth.json"
 
 
-def by_city(pairs: Iterable[tuple[str, float]]) -> list[float]:
+def by_city(pairs: Iterable[tuple[Any, Any]]) -> list[float]:
     """Numbers in the order of the cities; a city without an answer counts as 0."""
     found = dict(pairs)
     return [float(found.get(city, 0.0)) for city in CITIES]

@@ -39,7 +39,7 @@ def _bounds(plan: Plan) -> list[str]:
     if who.rows > 1 or any(c.partial.bounding != "once" for c in plan.channels) or plan.quantiles:
         lines.append(f"within a group a person weighs at most as much as {who.rows} rows (max_rows)")
     if who.grouped:
-        lines.append(f"and in this answer as much as in {who.groups} groups (max_groups)")
+        lines.append(f"in this answer a person weighs at most as much as in {who.groups} groups (max_groups)")
     return lines
 
 
@@ -164,7 +164,7 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
     notes = []
     bounds = _bounds(plan)
     if bounds:
-        notes.append(f"Each person is bounded: {' '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
+        notes.append(f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
     if plan.private_keys:
         notes.append("Groups of few persons are left out; rows without a key are in no group.")
     if plan.cost.nonnegative:

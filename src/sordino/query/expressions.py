@@ -24,8 +24,18 @@ from sordino.query.types import LARGEST, Nothing, Number, Truth
 __all__ = ["condition", "indicator", "key_index", "key_value", "quantised", "typed"]
 
 
+_DEEPEST = 120
+"""Levels of SQL that its generator can write within Python's limit of nested calls, with room for what the plan puts around."""
+
+
 def typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
     """What an expression yields and the SQL that computes it; `columns` reads a column, or refuses it."""
+    found = _typed(expression, columns)
+    _refuse_deep(found.sql)
+    return found
+
+
+def _typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
     match expression:
         case tree.Column():
             leaf = columns(expression)
@@ -38,12 +48,22 @@ def typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) 
             if function is None:
                 raise InvalidInput(f"the function {show(name)}", "this function is not supported",
                                    f"Supported are {', '.join(sorted(FUNCTIONS))}.")  # fmt: skip
-            return function.apply(*(typed(a, columns) for a in arguments))
+            return function.apply(*(_typed(a, columns) for a in arguments))
         case tree.Case(branches, otherwise):
-            pairs = [(typed(when, columns), typed(then, columns)) for when, then in branches]
-            return choose(pairs, typed(otherwise, columns))
+            pairs = [(_typed(when, columns), _typed(then, columns)) for when, then in branches]
+            return choose(pairs, _typed(otherwise, columns))
         case _:
             assert_never(expression)
+
+
+def _refuse_deep(sql: exp.Expression) -> None:
+    level, nodes_there = 0, [sql]
+    while nodes_there:
+        level += 1
+        if level > _DEEPEST:
+            raise InvalidInput("an expression of many nested calls", f"it may become at most {_DEEPEST} levels of SQL",
+                               "Write it with fewer calls inside calls.")  # fmt: skip
+        nodes_there = [child for node in nodes_there for child in node.iter_expressions()]
 
 
 def condition(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:

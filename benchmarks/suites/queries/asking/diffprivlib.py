@@ -1,6 +1,6 @@
 """diffprivlib: statistics of arrays in which each row is a person; a tenth of epsilon protects a person with ten rows.
 
-The bound of ten rows is taken on trust. It cuts off counts above the number of rows, which flatters it.
+The bound of ten rows is taken on trust. It cuts off counts above the number of rows.
 """
 
 import warnings
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from benchmarks.suites.queries.settings import (
     CITIES,
+    CUT_OFF,
     EPSILON,
     LOWER,
     MAX_ROWS,
@@ -34,7 +35,7 @@ def questions(rows: int) -> Iterator[Question]:
         return [float(count) for count in counts]
 
     how = "by group privacy"
-    yield Question("count", lambda: float(tools.count_nonzero(amounts >= LOWER, epsilon=PART)), how)
+    yield Question("count", lambda: float(tools.count_nonzero(amounts >= LOWER, epsilon=PART)), how, unfair=CUT_OFF)
     yield Question("sum", lambda: float(tools.sum(amounts, **within)), how)
     yield Question("mean", lambda: float(tools.mean(amounts, **within)), how)
     yield Question("median", lambda: float(tools.median(amounts, **within)), how)

@@ -54,7 +54,7 @@ def query(rows: int, *margins: Any, delta: float = 0.0) -> Any:
 
 
 def ask(rows: int, case: str) -> float:
-    amount = pl.col("amount").fill_nan(0.0).fill_null(0.0)
+    amount: Any = pl.col("amount").fill_nan(0.0).fill_null(0.0)  # `.dp` is added by OpenDP
     total = amount.dp.sum((float(LOWER), float(UPPER)))
     released = {"count": [dp.len()], "sum": [total], "mean": [total, dp.len()]}
     outputs = [amount.dp.median(CANDIDATES)] if case == "median" else released[case]

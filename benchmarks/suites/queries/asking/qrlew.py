@@ -1,7 +1,7 @@
 """Qrlew: rewrites SQL so that DuckDB draws the noise; measured is rewriting and running.
 
 It reads the bounds from a database, so a small SQLite table with the same columns stands in. It cuts off counts above the
-size it is told, which is the true one: that flatters it. It clips the norms of persons' sums, and has no MEDIAN.
+size it is told, which is the true one. It clips the norms of persons' sums, and has no MEDIAN.
 """
 
 import tempfile
@@ -14,6 +14,7 @@ import duckdb
 import sqlalchemy
 from benchmarks.suites.queries.settings import (
     CITIES,
+    CUT_OFF,
     DELTA,
     EPSILON,
     LOWER,
@@ -38,7 +39,8 @@ def questions(rows: int) -> Iterator[Question]:
         grouped = case.startswith("group")
         dataset = declared(rows, public_cities=grouped)
         bounds = ROWS_IN_ALL if grouped else ""
-        yield Question(case, partial(ask, dataset, connection, sql), "Gaussian", DELTA, bounds=bounds)
+        unfair = CUT_OFF if case == "count" else ""
+        yield Question(case, partial(ask, dataset, connection, sql), "Gaussian", DELTA, bounds, unfair)
 
 
 def declared(rows: int, public_cities: bool) -> Any:

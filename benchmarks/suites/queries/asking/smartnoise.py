@@ -41,12 +41,13 @@ def questions(rows: int) -> Iterator[Question]:
         try:
             charged = float(reader.get_privacy_cost(text)[0])
         except Exception:  # it cannot read the query, which asking it will say
-            yield Question(case, partial(ask, reader, text), "", DELTA, bounds=bounds)
+            yield Question(case, partial(ask, reader, text), "", DELTA, bounds)
             continue
-        yield Question(case, partial(ask, reader, text), "as asked", DELTA, charged, bounds)
+        unfair = f"spends ε = {charged:g} by its own account" if charged > EPSILON else ""
+        yield Question(case, partial(ask, reader, text), "as asked", DELTA, bounds, unfair)
         if charged > EPSILON:
             less = Privacy(epsilon=EPSILON / charged, delta=DELTA)
-            yield Question(case, partial(ask, reader, text, less), "charged 1", DELTA, bounds=bounds)
+            yield Question(case, partial(ask, reader, text, less), f"asked with ε = {EPSILON / charged:g}", DELTA, bounds)
 
 
 def _reader(frame: Any, epsilon: float) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from benchmarks.suites.queries.settings import (
     CITIES,
@@ -36,7 +37,7 @@ ENDLESS = 10**6
 
 def session(rows: int, delta: float) -> Session:
     """A session whose releases are pure, or may use this delta each."""
-    columns = {
+    columns: dict[str, dict[str, Any]] = {
         "city": {"type": "category", "values": list(CITIES)},
         "age": {"type": "int", "min": 0, "max": 110},
         "amount": {"type": "float", "min": LOWER, "max": UPPER, "step": STEP},
@@ -68,7 +69,8 @@ def numbers(answer: Answer) -> Answers:
     """The released numbers as the questions of this suite give them back."""
     if "city" in answer.names:
         return by_city(zip(answer["city"], answer["answer"], strict=True))
-    return float(answer.value())
+    value: Any = answer.value()
+    return float(value)
 
 
 def _numbers(plan: Plan, exacts: Sequence[Exact]) -> Answers:

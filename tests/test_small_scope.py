@@ -1,0 +1,318 @@
+"""Exhaustive small scope: all tables of up to four rows over tiny domains, all pairs of neighbours, every aggregate.
+
+Tables are multisets of rows (that order does not matter is tested in test_exact_sums.py). All tables are put side by side
+and one run of the real engine answers for all of them; a sample is compared with the naive engine. Distances of all pairs
+are then taken at once. Nothing is left out but by symmetry: the person who changes is always "p", never "q".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from engine_reference import Bench, reference
+from query_cases import World, grouped_by_table, side_by_side
+
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.plan.cost import Cost
+from sordino.plan.plan import Plan, make_plan
+from sordino.query import tree
+from sordino.query.dataset import Dataset
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal
+from sordino.release import exact_groups
+
+Row = tuple[Any, ...]
+Ints = npt.NDArray[np.int64]
+NAMES = ("id", "x", "y", "t")
+X, Y, ZERO, ONE = Column("x"), Column("y"), Literal(0), Literal(1)
+
+AGGREGATES = {
+    "count": Aggregate("count"),
+    "count of": Aggregate("count", X),
+    "persons": Aggregate("count_distinct", Column("id")),
+    "sum": Aggregate("sum", X),
+    "sum of positive": Aggregate("sum", Call("greatest", (X, ZERO))),
+    "avg": Aggregate("avg", X),
+    "proportion": Aggregate("avg", Call(">", (X, ZERO))),
+    "var_samp": Aggregate("var_samp", Y),
+    "var_pop": Aggregate("var_pop", Call("+", (X, ZERO))),
+    "stddev_samp": Aggregate("stddev_samp", Call("abs", (X,))),
+    "quantile": Aggregate("quantile", X, Fraction(1, 2)),
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """All tables over some rows: the tables, and for each class of neighbours the numbers of its tables."""
+
+    tables: tuple[tuple[Row, ...], ...]
+    classes: tuple[tuple[int, ...], ...]
+    person: bool
+
+    def world(self, relation: str, max_rows: int, max_groups: int) -> World:
+        columns = {
+            "x": {"type": "int", "min": -1, "max": 2}, "y": {"type": "float", "min": 0, "max": 1, "step": 0.5},
+            "t": {"type": "category", "values": ["A", "B"]},
+        }  # fmt: skip
+        types = {"id": pa.string(), "x": pa.int64(), "y": pa.float64(), "t": pa.string()}
+        if not self.person:
+            del types["id"]
+        return World(self.person, relation, max_rows, max_groups, columns, types, [])
+
+    def rows(self) -> list[list[dict[str, Any]]]:
+        return [[dict(zip(NAMES, row, strict=True)) for row in table] for table in self.tables]
+
+
+@cache
+def scope(persons: tuple[str | None, ...], xs: tuple[Any, ...], ys: tuple[Any, ...], texts: tuple[Any, ...], most: int) -> Scope:
+    """Tables of persons; a class holds all tables that differ in the rows of "p" only, the one without "p" first."""
+    kinds = list(itertools.product(persons, xs, ys, texts))
+    tables = tuple(itertools.chain(*(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))))
+    classes: dict[tuple[Row, ...], list[int]] = defaultdict(list)
+    for i, table in enumerate(tables):
+        classes[tuple(row for row in table if row[0] != "p")].append(i)
+    ordered = (sorted(members, key=lambda i: len(tables[i])) for members in classes.values())
+    return Scope(tables, tuple(map(tuple, ordered)), person=True)
+
+
+@cache
+def row_scope(relation: str, most: int) -> Scope:
+    """Tables where each row is a person; a class holds the tables that are one row, whichever, away from the first."""
+    kinds = list(itertools.product((None,), (-1, 2, None), (0.0, 1.0, None), ("A", "B")))
+    tables = tuple(itertools.chain(*(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))))
+    number = {table: i for i, table in enumerate(tables)}
+    classes = []
+    for table in tables:
+        if len(table) < most:
+            with_one = tuple(number[tuple(sorted((*table, kind), key=kinds.index))] for kind in kinds)
+            classes.append((number[table], *with_one) if relation == "add_remove" else with_one)
+    return Scope(tables, tuple(classes), person=False)
+
+
+PERSONS = scope(("p", "q", None), (-1, 2, None), (0.5,), ("A", "B"), 4)
+HEAVY = scope(("p", "q"), (-1, None), (0.0, 1.0), ("A", "B", None), 3)
+
+
+@cache
+def bench() -> Bench:
+    return Bench()
+
+
+def planned(outputs: Sequence[Aggregate], keys: Sequence[Expression], dataset: Dataset, family: Any) -> Plan:
+    assert dataset.budget is not None
+    values: list[Expression | Aggregate] = [*keys, *outputs]
+    query = tree.Query("data", tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
+    meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
+    return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family), meter)
+
+
+def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> Iterator[tuple[str, Ints]]:
+    """For each part of a plan: a matrix with one line of whole numbers for each table."""
+    joint_world, rows = side_by_side(world, tables)
+    table = joint_world.table(rows)
+    dataset = joint_world.dataset(table)
+    query = grouped_by_table(plan.query)
+    assert dataset.budget is not None
+    meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
+    joint = make_plan(query, dataset, plan.cost, meter)
+    bench().load({"data": table})
+    groups = exact_groups(joint, [bench().engine.run(statement) for statement in joint.statements])
+    places = np.array([key[-1] for key in groups.keys])
+    for i, vectors in enumerate(groups.vectors):
+        unit = joint.units[i] // plan.units[i]
+        found = vectors.astype(np.int64)
+        assert not np.any(found % unit)
+        yield str(i), _lines(found // unit, places, len(tables))
+    for column, cells in zip(plan.quantiles, groups.cells, strict=True):
+        dense = np.zeros((len(cells), column.points.cells + 1), np.int64)
+        for line, (values, weights) in zip(dense, cells, strict=True):
+            line[values] = weights
+        yield "quantile", _lines(dense, places, len(tables))
+
+
+def _lines(found: Ints, places: Ints, count: int) -> Ints:
+    order = np.argsort(places, kind="stable")
+    return found[order].reshape(count, -1)
+
+
+def largest(sums: Ints, classes: Sequence[Sequence[int]], relation: str) -> dict[str, int]:
+    """The largest distances of neighbours in each norm, L2 squared: to the first of a class, or between any two of it."""
+    worst = {"l1": 0, "l2": 0, "linf": 0}
+    for members in classes:
+        own = sums[list(members)]
+        base = own[:1] if relation == "add_remove" else own
+        for start in range(0, len(base), 64):
+            gaps = np.abs(own[np.newaxis] - base[start : start + 64, np.newaxis])
+            found = {"l1": gaps.sum(2).max(), "l2": (gaps**2).sum(2).max(), "linf": gaps.max(initial=0)}
+            worst = {norm: max(worst[norm], int(found[norm])) for norm in worst}
+    return worst
+
+
+def ratios(plan: Plan, part: str, worst: dict[str, int], family: str) -> dict[str, float]:
+    """Observed over declared, in the norm of the noise and in Linf."""
+    if part == "quantile":
+        return {"l1": worst["l1"] / plan.moved}
+    declared = plan.sensitivities[int(part)]
+    own = worst["l1"] / declared.l1 if family == "laplace" else worst["l2"] / declared.l2_squared
+    return {"l1" if family == "laplace" else "l2": own, "linf": worst["linf"] / declared.linf}
+
+
+def check(found: Scope, name: str, max_rows: int, max_groups: int, keys: Sequence[Expression]) -> dict[tuple[str, ...], float]:
+    """All neighbours in both relations and families, for one aggregate; returns what is reached."""
+    tight = {}
+    for family in ("laplace", "gaussian"):
+        plans = {}
+        for relation in ("add_remove", "replace"):
+            world = found.world(relation, max_rows, max_groups)
+            plans[relation] = planned([AGGREGATES[name]], keys, world.dataset(world.table([])), family)
+        parts = dict(all_sums(plans["add_remove"], found.world("add_remove", max_rows, max_groups), found.rows()))
+        for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
+            for norm, ratio in ratios(plan, part, largest(sums, found.classes, relation), family).items():
+                tight[name, relation, norm] = ratio
+    return tight
+
+
+def _report(tight: dict[tuple[str, ...], float], least: float = 0.5) -> None:
+    for where, ratio in sorted(tight.items()):
+        print(f"{' '.join(where):40} {ratio:.3f}")
+    assert max(tight.values()) <= 1, {where: ratio for where, ratio in tight.items() if ratio > 1}
+    assert min(tight.values()) >= least, {where: ratio for where, ratio in tight.items() if ratio < least}
+
+
+@pytest.mark.parametrize("name", ["count", "sum", "avg", "var_pop", "quantile"])
+def test_persons(name: str) -> None:
+    """7,315 tables of two persons and nobody, 208,000 pairs; two rows a group, at most one group of two."""
+    assert len(PERSONS.tables) == 7315
+    _report(check(PERSONS, name, 2, 1, [Column("t")]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("max_rows", "max_groups"), [(1, 1), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_persons_all(name: str, max_rows: int, max_groups: int, grouped: bool) -> None:
+    # with four rows of a person and three allowed in each of two groups, half of the bound may be out of reach
+    _report(check(PERSONS, name, max_rows, max_groups, [Column("t")] if grouped else []), least=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_rows_without_a_key(name: str) -> None:
+    _report(check(HEAVY, name, 1, 1, [Column("t")]), least=0.0)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_row_units(relation: str, grouped: bool) -> None:
+    """1,330 tables of up to three rows, each another person; plans that know the number of rows are below."""
+    found = row_scope(relation, 3)
+    world = found.world(relation, 1, 1)
+    outputs = [aggregate for name, aggregate in AGGREGATES.items() if name != "persons"]
+    keys = [Column("t")] if grouped else []
+    tight = {}
+    for family in ("laplace", "gaussian"):
+        plan = planned(outputs, keys, world.dataset(world.table([])), family)
+        if plan.who.certain:
+            plan = dataclasses.replace(plan, query=dataclasses.replace(plan.query, where=Call("is_null", (Literal(None),))))
+            plan = _again(plan, world, family)
+        for part, sums in all_sums(plan, world, found.rows()):
+            for norm, ratio in ratios(plan, part, largest(sums, found.classes, relation), family).items():
+                tight[part, relation, norm] = ratio
+    _report(tight)
+
+
+def _again(plan: Plan, world: World, family: Any) -> Plan:
+    dataset = world.dataset(world.table([]))
+    assert dataset.budget is not None
+    meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
+    return make_plan(plan.query, dataset, plan.cost, meter)
+
+
+def test_known_number_of_rows() -> None:
+    """Row units that are replaced, unfiltered and ungrouped: sums without NULLs, by the naive engine, a sample by the real one."""
+    found = row_scope("replace", 3)
+    world = found.world("replace", 1, 1)
+    whole = Call("coalesce", (X, ONE))
+    outputs = [Aggregate("count"), Aggregate("avg", whole), Aggregate("sum", Call("coalesce", (Y, ZERO))), Aggregate("count", X)]
+    dataset = world.dataset(world.table([]))
+    for family in ("laplace", "gaussian"):
+        plan = planned(outputs, [], dataset, family)
+        assert plan.who.certain
+        sums: list[list[int]] = []
+        for i, rows in enumerate(found.rows()):
+            exact = reference(plan, dataset, rows, {})
+            if i % 40 == 0:
+                bench().load({"data": world.table(rows)})
+                assert bench().run(plan) == exact
+            sums.append([own.get((), (0,))[0] for own in exact.vectors])
+        for i, sensitivity in enumerate(plan.sensitivities):
+            worst = largest(np.array(sums)[:, i : i + 1], found.classes, "replace")
+            assert worst == {"l1": sensitivity.l1, "l2": sensitivity.l2_squared, "linf": sensitivity.linf}
+
+
+def test_the_naive_engine_agrees() -> None:
+    """Every 150th table, alone, with all aggregates at once."""
+    world = PERSONS.world("add_remove", 2, 1)
+    dataset = world.dataset(world.table([]))
+    for keys in ([], [Column("t")]):
+        plan = planned(list(AGGREGATES.values()), keys, dataset, "gaussian")
+        printed = bench().printed(plan)
+        for rows in PERSONS.rows()[::150]:
+            bench().load({"data": world.table(rows)})
+            assert bench().run(plan, printed) == reference(plan, dataset, rows, {})
+
+
+def steps(e: Expression) -> list[Expression]:
+    """One more operation on an expression."""
+    return [
+        Call("+", (e, X)), Call("-", (Y, e)), Call("*", (e, X)), Call("*", (e, e)), Call("neg", (e,)), Call("abs", (e,)),
+        Call("least", (e, ONE)), Call("greatest", (e, Y)), Call("coalesce", (e, ONE)), Case(((Call(">", (X, ZERO)), e),), Y),
+        Call("/", (e, Literal(2))), Call("floor", (e,)),
+    ]  # fmt: skip
+
+
+def chains(length: int) -> list[Expression]:
+    found: list[Expression] = [X]
+    for _ in range(length):
+        found = list(itertools.chain(*map(steps, found)))
+    return found
+
+
+def _check_chains(expressions: list[Expression], function: str) -> float:
+    """SUM, AVG or VAR of all expressions, twenty in one question; returns how near the bounds the nearest of them comes."""
+    tables = scope(("p", "q"), (-1, 2, None), (0.0, 1.0), ("A",), 2)
+    best = 0.0
+    for start in range(0, len(expressions), 20):
+        outputs = [Aggregate(function, e) for e in expressions[start : start + 20]]
+        plans = {r: planned(outputs, [], _empty(tables, r), "gaussian") for r in ("add_remove", "replace")}
+        parts = dict(all_sums(plans["add_remove"], tables.world("add_remove", 2, 1), tables.rows()))
+        for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
+            found = ratios(plan, part, largest(sums, tables.classes, relation), "gaussian")
+            assert max(found.values()) <= 1, (relation, outputs[int(part)], found)
+            best = max(best, *found.values())
+    return best
+
+
+def _empty(tables: Scope, relation: str) -> Dataset:
+    world = tables.world(relation, 2, 1)
+    return world.dataset(world.table([]))
+
+
+def test_chains_of_two() -> None:
+    assert _check_chains([*chains(1), *chains(2)[::3]], "sum") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["sum", "avg", "var_pop"])
+def test_chains_of_three(function: str) -> None:
+    assert _check_chains([*chains(1), *chains(2), *chains(3)], function) == 1
