@@ -216,7 +216,7 @@ def test_same_tape_same_shape() -> None:
 def crafted_world(unit: str, neighbors: str, groups: int) -> World:
     """Numbers on both sides of zero, two rows a group."""
     base = random_world(random.Random(1))
-    columns = {**base.columns, "x": {"type": "int", "min": -10, "max": 10}, "y": {"type": "float", "min": 0, "max": 8, "step": 1}, "t": {"type": "text"}}
+    columns = {**base.columns, "x": {"type": "int", "min": -10, "max": 10}, "y": {"type": "float", "min": 0, "max": 8, "step": 1, "nullable": False}, "t": {"type": "text"}}
     types = {**random_world(random.Random(3)).types, "id": pa.string(), "x": pa.int64(), "y": pa.float64()}
     if unit == "row":
         del types["id"]
@@ -237,7 +237,7 @@ AGGREGATES: dict[str, tree.Aggregate] = {
     "persons": tree.Aggregate("count_distinct", tree.Column("id")),
     "sum signed": tree.Aggregate("sum", tree.Column("x")),
     "sum": tree.Aggregate("sum", tree.Column("y")),
-    "sum known": tree.Aggregate("sum", tree.Call("coalesce", (tree.Column("y"), tree.Literal(0)))),
+    "known": tree.Aggregate("avg", tree.Column("y")),
     "avg": tree.Aggregate("avg", tree.Column("x")),
     "proportion": tree.Aggregate("avg", tree.Column("b")),
     "variance": tree.Aggregate("var_samp", tree.Column("x")),
@@ -263,7 +263,7 @@ def crafted_distances(name: str, world: World, grouped: bool, family: str) -> It
     tables = crafted_tables(world)
     keys = (tree.Column("t"),) if grouped else ()
     outputs = tuple(tree.Output(f"o{i}", value) for i, value in enumerate((*keys, AGGREGATES[name])))
-    where = None if name == "sum known" else tree.Call("=", (tree.Column("k"), tree.Literal(1)))
+    where = None if name == "known" else tree.Call("=", (tree.Column("k"), tree.Literal(1)))
     found = planned(tree.Query("data", outputs, where, keys), world.dataset(world.table([])), family)
     if found.who.certain:
         sums = {i: _crafted_sums(found, world, table) for i, table in enumerate(tables)}

@@ -16,7 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from sordino.errors import InvalidInput, TooLarge
-from sordino.query import tree
+from sordino.query import nodes, tree
 from sordino.query.domains import domain
 from sordino.query.expressions import key_index
 from sordino.query.typed import Typed
@@ -61,8 +61,8 @@ def bind_key(name: str, typed: Typed) -> Key:
     values = tuple(known)
     match typed.type:
         case Text():
-            texts = exp.Array(expressions=[exp.Literal.string(str(value)) for value in values])
-            return Key(name, exp.func("ARRAY_POSITION", texts, typed.sql), tuple(range(1, size + 1)), values)
+            place = nodes.place_in([str(value) for value in values], typed.sql)
+            return Key(name, place, tuple(range(1, size + 1)), values)
         case Number(step=Fraction() as step):
             steps = tuple(int(Fraction(v) / step) for v in values if isinstance(v, int | Fraction))
             return Key(name, key_index(typed), steps, values)

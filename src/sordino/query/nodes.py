@@ -20,7 +20,8 @@ from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
 __all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped_whole", "constant", "greatest", "least",
-           "let", "nearest_double", "not_nan", "not_zero", "null", "real", "try_cast", "whole"]  # fmt: skip
+           "let", "nearest_double", "not_nan", "not_zero", "null", "place_in", "real", "text_list",
+           "try_cast", "whole"]  # fmt: skip
 
 _KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp.DType.BOOLEAN, "varchar": exp.DType.VARCHAR,
           "date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}  # fmt: skip
@@ -193,3 +194,17 @@ def constant(value: Value) -> Typed:
             return Typed(Moment(value, value, nullable=False), sql, known)
         case date():
             return Typed(Day(value, value, nullable=False), cast(exp.Literal.string(value.isoformat()), "date"), known)
+
+
+def text_list(values: Sequence[str]) -> exp.Expression:
+    """A list of texts: one literal to be split where some sign occurs in none of them, since long lists take time to parse."""
+    sign = next((sign for sign in "|;,/\n\t" if not any(sign in value for value in values)), None)
+    if sign is None or not values:
+        return exp.Array(expressions=[exp.Literal.string(value) for value in values])
+    parts = [exp.Literal.string(sign.join(values)), exp.Literal.string(sign)]
+    return exp.Anonymous(this="STR_SPLIT", expressions=parts)
+
+
+def place_in(values: Sequence[str], cell: exp.Expression) -> exp.Expression:
+    """The place of a text in a list, from 1 on; NULL if it is not there."""
+    return exp.Anonymous(this="ARRAY_POSITION", expressions=[text_list(values), cell])

@@ -124,9 +124,9 @@ def _real(number: Number, kind: dataset.Kind, sql: exp.Expression) -> exp.Expres
 def _text(text: Text, sql: exp.Expression) -> exp.Expression:
     if text.values is not None:
         # an unlisted category is NULL; the cast turns the engine's own enumerations into text
-        cell = nodes.cast(sql.copy(), "varchar")
-        listed = exp.In(this=cell, expressions=[nodes.constant(v).sql for v in text.values])
-        return nodes.case([(listed, cell.copy())])
+        # looked up by its place, which keeps the engine's dictionaries: CASE ... IN takes thirty times as long
+        place = nodes.place_in(text.values, nodes.cast(sql.copy(), "varchar"))
+        return exp.Anonymous(this="LIST_EXTRACT", expressions=[nodes.text_list(text.values), place])
     cell = nodes.cast(sql.copy(), "varchar")
     if text.longest is None:
         return cell
