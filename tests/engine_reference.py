@@ -1,7 +1,7 @@
 """A naive engine in plain Python: what the exact sums of a plan must be, person by person, in whole numbers of any size.
 
 It is told the query, the declaration and the rows; of the plan it reads only the layout (which vectors, which keys, in which
-units), never the SQL. `Bench` computes the same with the real engine; `moved` compares neighbours with what the plan declares.
+units), never the SQL. `Bench` computes the same with the real engine; `moved` compares neighbours with what the plan says.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from query.reference import clean, evaluate
 
+from query.reference import clean, evaluate
 from sordino.engines.duckdb import DuckDB
 from sordino.plan.channels import Channel
 from sordino.plan.keys import Key
@@ -41,7 +41,7 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Exactly:
-    """Sums by key, zeros left out: for each channel a vector, for each quantile column (value, weight), the weight of keys."""
+    """Sums by key, zeros left out: a vector for each channel, (value, weight) for each quantile column, keys' weights."""
 
     vectors: tuple[dict[Cells, Vector], ...]
     cells: tuple[dict[Cells, dict[int, int]], ...]
@@ -80,7 +80,8 @@ class Bench:
         """What the real engine and `exact_groups` make of the loaded tables."""
         groups = exact_groups(plan, [self.engine.run(s) for s in (plan.statements if statements is None else statements)])
         vectors = tuple(
-            {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)} for own in groups.vectors
+            {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)}
+            for own in groups.vectors
         )
         cells = tuple(
             {k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)}
@@ -97,7 +98,9 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     """
     units = [theirs // ours for ours, theirs in zip(plan.units, joint.units, strict=True)]
     tables: dict[int, Exactly] = defaultdict(
-        lambda: Exactly(tuple({} for _ in plan.channels), tuple({} for _ in plan.quantiles), {} if plan.private_keys else None)
+        lambda: Exactly(
+            tuple({} for _ in plan.channels), tuple({} for _ in plan.quantiles), {} if plan.private_keys else None
+        )
     )
     for i, (own, unit) in enumerate(zip(sums.vectors, units, strict=True)):
         for (*key, w), vector in own.items():
@@ -169,7 +172,9 @@ class _Line:
     row: Mapping[str, Any]
 
 
-def reference(plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]) -> Exactly:
+def reference(
+    plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]
+) -> Exactly:
     """The exact sums of a plan over rows; `public` holds the rows of public tables."""
     lines = list(_lines(plan, dataset, rows, public))
     arguments, quantiles = _arguments(plan)
@@ -190,7 +195,9 @@ def reference(plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], p
     return Exactly(tuple(vectors), cells, found)
 
 
-def _lines(plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]) -> Iterable[_Line]:
+def _lines(
+    plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]
+) -> Iterable[_Line]:
     table, query = plan.table, plan.query
     for number, raw in enumerate(rows):
         person = number if table.person is None else _name(raw[table.person])
@@ -262,7 +269,7 @@ def _weights(plan: Plan, lines: list[_Line]) -> dict[Any, tuple[set[Cells], int]
     return {person: (keys, len(keys)) for person, keys in groups.items()}
 
 
-def _steps(grid: Grid, value: Any) -> int | None:
+def _steps(grid: Grid, value: bool | int | float | None) -> int | None:
     """The nearest point of a grid, halves upwards: exactly for whole numbers, in doubles (as documented) for others."""
     if value is None:
         return None
@@ -345,7 +352,7 @@ def _group_weight(plan: Plan, g: int) -> int:
 
 
 def _quantile(plan: Plan, grid: Grid, argument: tree.Expression, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
-    """The weight of each point: a person's weights add up to at most max_rows in a group, and max_groups times that in all."""
+    """The weight of each point: a person's weights add up to at most max_rows in a group."""
     own: dict[Any, dict[Cells, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
     for line in lines:
         k = _steps(grid, evaluate(argument, line.row))

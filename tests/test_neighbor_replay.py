@@ -14,10 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp
+
 from engine_reference import Bench, Exactly, Moved, moved, reference, split
 from query_cases import (
     TEXTS,
@@ -29,20 +31,19 @@ from query_cases import (
     random_world,
     side_by_side,
 )
-from sqlglot import exp
-from tape import Tape, replay
-
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import EngineFailed, InvalidInput
-from sordino.plan import channels, plan, scope, statement
+from sordino.plan import channels, plan, statement
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
-from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity
+from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity, bounding
 from sordino.privacy.neighbors import Neighbors
-from sordino.query import tree
+from sordino.query import reading, tree
 from sordino.query.dataset import Dataset
 from sordino.query.typed import Typed
+from sordino.release import exact_groups
 from sordino.session import Session
+from tape import Tape, replay
 
 FAMILIES = ("laplace", "gaussian")
 Tightness = dict[tuple[str, str, str], float]
@@ -88,7 +89,7 @@ def show(tightness: Tightness) -> None:
 
 
 def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness) -> Iterator[str]:
-    """What is wrong with some plans on one random table and its neighbours: bounds, the naive engine, plans that see data."""
+    """What is wrong with some plans on one random table and its neighbours: bounds, numbers, plans that see data."""
     rng = random.Random(seed)
     world = random_world(rng)
     rows = random_rows(rng, world)
@@ -111,7 +112,7 @@ def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness) -> Iter
 
 
 def many(seed: int, *, queries: int, bases: int, pairs: int, tightness: Tightness) -> Iterator[str]:
-    """The same bounds on many tables side by side, each with its neighbours; plans that know the number of rows are left out."""
+    """The same bounds on many tables side by side, each with its neighbours; not for plans that know the number of rows."""
     rng = random.Random(seed)
     world = random_world(rng)
     stars = []
@@ -216,12 +217,24 @@ def test_same_tape_same_shape() -> None:
 def crafted_world(unit: str, neighbors: str, groups: int) -> World:
     """Numbers on both sides of zero, two rows a group."""
     base = random_world(random.Random(1))
-    columns = {**base.columns, "x": {"type": "int", "min": -10, "max": 10}, "y": {"type": "float", "min": 0, "max": 8, "step": 1, "nullable": False}, "t": {"type": "text"}}
+    columns = {
+        **base.columns,
+        "x": {"type": "int", "min": -10, "max": 10},
+        "y": {"type": "float", "min": 0, "max": 8, "step": 1, "nullable": False},
+        "t": {"type": "text"},
+    }
     types = {**random_world(random.Random(3)).types, "id": pa.string(), "x": pa.int64(), "y": pa.float64()}
     if unit == "row":
         del types["id"]
     return dataclasses.replace(
-        base, person=unit == "id", neighbors=neighbors, max_rows=2, max_groups=groups, columns=columns, types=types, lookup=[]
+        base,
+        person=unit == "id",
+        neighbors=neighbors,
+        max_rows=2,
+        max_groups=groups,
+        columns=columns,
+        types=types,
+        lookup=[],
     )
 
 
@@ -247,7 +260,7 @@ AGGREGATES: dict[str, tree.Aggregate] = {
 
 
 def crafted_tables(world: World) -> list[list[dict[str, Any]]]:
-    """One person each: many rows at either end, in some groups, in others, in too many; without values; filtered out; nobody."""
+    """One person each: many rows at either end, in some groups, others, too many; without values; filtered; nobody."""
     k, count = world.max_groups, world.max_rows if world.person else 1
     homes, others = TEXTS[:k], TEXTS[k : 2 * k]
     tall, low = crafted_rows(count, homes, 10, 8.0, True), crafted_rows(count, homes, -10, 0.0, False)
@@ -291,8 +304,8 @@ def test_bounds_are_reached(relation: str) -> None:
         for distance in crafted_distances(name, crafted_world(unit, relation, max(groups, 1)), bool(groups), family):
             if distance.norm != "l0":
                 assert distance.tightness <= 1, (name, unit, groups, distance)
-                where = ("keys" if distance.part == "Keys" else name, relation, unit, str(groups), distance.norm)
-                reached[where] = max(reached[where], distance.tightness)
+                case = ("keys" if distance.part == "Keys" else name, relation, unit, str(groups), distance.norm)
+                reached[case] = max(reached[case], distance.tightness)
     for where, ratio in sorted(reached.items()):
         print(f"{' '.join(where):45} {ratio:.3f}")
     assert len(reached) > 100
@@ -315,6 +328,72 @@ def test_declared_l0_holds(relation: str) -> None:
     assert broken == []
 
 
+OUR_NAMES = (
+    "shares",
+    "spread",
+    "owned",
+    "lines",
+    "cells",
+    "keyed",
+    "q0",
+    "p0",
+    "r",
+    "frame of data",
+    'a"b',
+    "select",
+    "Ünï ', --",
+)
+OUR_COLUMNS = (
+    ("u", "g", "n"),
+    ("k0", "v0", "q0"),
+    ("c0", "c1", "c2"),
+    ("s0_0", "found", "w"),
+    ("n0", "c", "x y"),
+    ('"', "'", "*"),
+)
+
+
+@pytest.mark.parametrize("name", OUR_NAMES)
+def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
+    """Tables and columns may be called like anything in our own SQL."""
+    rows = [(i % 4, "AB"[i % 2], i % 7 - 1) for i in range(30)]
+    for person, key, number in OUR_COLUMNS:
+        table = pa.table({person: [r[0] for r in rows], key: [r[1] for r in rows], number: [r[2] for r in rows]})
+        columns: dict[str, dict[str, Any]] = {
+            key: {"type": "category", "values": ["A", "B"]},
+            number: {"type": "int", "min": 0, "max": 4},
+        }
+        budget = {"epsilon": 100, "delta": 0.1}
+        dataset = Dataset(table, name=name, unit=person, max_rows=2, max_groups=1, columns=columns, budget=budget)
+        argument = tree.Column(number)
+        functions = [("sum", None), ("avg", None), ("count", None), ("quantile", Fraction(1, 2))]
+        aggregates = [tree.Aggregate(f, argument, level) for f, level in functions]
+        aggregates.append(tree.Aggregate("count_distinct", tree.Column(person)))
+        outputs = tuple(tree.Output(f"o{i}", a) for i, a in enumerate(aggregates))
+        found = planned(tree.Query(name, outputs, None, (tree.Column(key),)), dataset, "gaussian")
+        with Session(dataset, threads=1) as session:
+            exact = exact_groups(found, [session._engine.run(s) for s in found.statements])
+        wanted = reference(found, dataset, table.to_pylist(), {})
+        assert [v.tolist() for v in exact.vectors] == [[list(own[k]) for k in exact.keys] for own in wanted.vectors]
+        assert [dict(zip(*map(list, cells), strict=True)) for cells in exact.cells[0]] == [
+            wanted.cells[0][k] for k in exact.keys
+        ]
+
+
+def test_a_column_called_star_is_not_all_rows() -> None:
+    """COUNT("*") counts cells of a column, which may be NULL: neighbours differ, though the number of rows is public."""
+    dataset = Dataset(
+        pa.table({"*": [1, None]}), unit="row", neighbors="replace", columns={"*": {"type": "int"}}, budget={"epsilon": 1}
+    )
+    query = tree.Query("data", (tree.Output("n", tree.Aggregate("count", tree.Column("*"))),))
+    found = planned(query, dataset, "laplace")
+    sums = []
+    for cells in ([1, None], [1, 2]):
+        bench().load({"data": pa.table({"*": pa.array(cells, pa.int64())})})
+        sums.append(bench().run(found))
+    assert [str(one) for one in moved(found, *sums) if one.tightness > 1] == []
+
+
 def halved(partial: Any, who: Contribution, weight: int) -> Sensitivity:
     true = TRUE_BOUNDING(partial, who, weight)
     return Sensitivity(true.l0, true.l1 // 2, true.l2_squared // 4, true.linf // 2)
@@ -324,12 +403,12 @@ def as_if_added(partial: Any, who: Contribution, weight: int) -> Sensitivity:
     return TRUE_BOUNDING(partial, dataclasses.replace(who, neighbors=Neighbors.ADD_REMOVE), weight)
 
 
-def unread(column: Any, sql: exp.Expr) -> Typed:
+def unread(column: Any, sql: exp.Expression) -> Typed:
     return dataclasses.replace(TRUE_READ(column, sql), sql=sql.copy())
 
 
-TRUE_BOUNDING, TRUE_READ, TRUE_LINES = plan.bounding, scope.reading.read, plan._lines
-TRUE_SUMS, TRUE_PARTS, TRUE_MOVED = plan.group_sums, plan._parts, plan._moved
+TRUE_BOUNDING, TRUE_READ, TRUE_LINES = bounding, reading.read, plan._lines
+TRUE_SUMS, TRUE_PARTS, TRUE_MOVED = statement.group_sums, plan._parts, plan._moved
 
 
 def nobody_counts(*arguments: Any) -> Any:
@@ -337,7 +416,7 @@ def nobody_counts(*arguments: Any) -> Any:
         return exp.true() if node.sql() == 'NOT "u" IS NULL' else node
 
     lines = TRUE_LINES(*arguments)
-    return dataclasses.replace(lines, select=lines.select.transform(kept))
+    return dataclasses.replace(lines, select=cast("exp.Select", lines.select.transform(kept)))
 
 
 def halved_keys(*arguments: Any, **named: Any) -> Any:
@@ -346,7 +425,9 @@ def halved_keys(*arguments: Any, **named: Any) -> Any:
 
 
 BROKEN: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
-    "sums are not clipped": [(statement, "_clipped", lambda term, own, rows, weighted: exp.func("COALESCE", own, exp.Literal.number(0)))],
+    "sums are not clipped": [
+        (statement, "_clipped", lambda term, own, rows, weighted: exp.func("COALESCE", own, exp.Literal.number(0)))
+    ],
     "groups are not scaled": [(statement, "_group_weight", lambda groups, norm: exp.Literal.number(WEIGHT))],
     "rows are not scaled": [(statement, "_least", lambda value, most: value.copy())],
     "scaled in the other norm": [(plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))],
@@ -355,7 +436,10 @@ BROKEN: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "replaced as if added": [(plan, "bounding", as_if_added)],
     "quantile weight is halved": [(plan, "_moved", lambda *a: TRUE_MOVED(*a) // 2)],
     "key weight is halved": [(plan, "_parts", halved_keys)],
-    "numbers are not clamped": [(scope.reading, "read", unread), (channels, "_steps", lambda number, grid: exp.cast(number.sql, "HUGEINT"))],
+    "numbers are not clamped": [
+        (reading, "read", unread),
+        (channels, "_steps", lambda number, grid: exp.cast(number.sql, "HUGEINT")),
+    ],
 }
 
 

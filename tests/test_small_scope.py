@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+
 from engine_reference import Bench, reference
 from query_cases import World, grouped_by_table, side_by_side
-
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
@@ -61,7 +61,7 @@ class Scope:
     person: bool
 
     def world(self, relation: str, max_rows: int, max_groups: int) -> World:
-        columns = {
+        columns: dict[str, dict[str, Any]] = {
             "x": {"type": "int", "min": -1, "max": 2}, "y": {"type": "float", "min": 0, "max": 1, "step": 0.5},
             "t": {"type": "category", "values": ["A", "B"]},
         }  # fmt: skip
@@ -75,7 +75,9 @@ class Scope:
 
 
 @cache
-def scope(persons: tuple[str | None, ...], xs: tuple[Any, ...], ys: tuple[Any, ...], texts: tuple[Any, ...], most: int) -> Scope:
+def scope(
+    persons: tuple[str | None, ...], xs: tuple[Any, ...], ys: tuple[Any, ...], texts: tuple[Any, ...], most: int
+) -> Scope:
     """Tables of persons; a class holds all tables that differ in the rows of "p" only, the one without "p" first."""
     kinds = list(itertools.product(persons, xs, ys, texts))
     tables = tuple(itertools.chain(*(itertools.combinations_with_replacement(kinds, n) for n in range(most + 1))))
@@ -168,9 +170,11 @@ def ratios(plan: Plan, part: str, worst: dict[str, int], family: str) -> dict[st
     return {"l1" if family == "laplace" else "l2": own, "linf": worst["linf"] / declared.linf}
 
 
-def check(found: Scope, name: str, max_rows: int, max_groups: int, keys: Sequence[Expression]) -> dict[tuple[str, ...], float]:
+def check(
+    found: Scope, name: str, max_rows: int, max_groups: int, keys: Sequence[Expression]
+) -> dict[tuple[str, ...], float]:
     """All neighbours in both relations and families, for one aggregate; returns what is reached."""
-    tight = {}
+    tight: dict[tuple[str, ...], float] = {}
     for family in ("laplace", "gaussian"):
         plans = {}
         for relation in ("add_remove", "replace"):
@@ -220,7 +224,7 @@ def test_row_units(relation: str, grouped: bool) -> None:
     world = found.world(relation, 1, 1)
     outputs = [aggregate for name, aggregate in AGGREGATES.items() if name != "persons"]
     keys = [Column("t")] if grouped else []
-    tight = {}
+    tight: dict[tuple[str, ...], float] = {}
     for family in ("laplace", "gaussian"):
         plan = planned(outputs, keys, world.dataset(world.table([])), family)
         if plan.who.certain:

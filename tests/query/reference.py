@@ -1,6 +1,7 @@
 """A naive evaluator of the query tree on one row, written from the documented meaning, sharing no code with the package.
 
-Whole numbers are Python ints, all others floats; NULL is None. `clean` reads a raw cell as its declared column says.
+Whole numbers are Python ints, all others floats; NULL is None. `clean` reads a raw cell as its declared column says. It knows
+no types: a text stays a text where the date beside it is NULL, and whole numbers stay exact beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -170,7 +171,9 @@ def strict(function: str, a: list[Any]) -> Cell:
             digits = y or 0
             if isinstance(x, int):
                 return x if digits >= 0 else int(half_away(x / 10**-digits)) * 10**-digits
-            return half_away(x * 10.0**digits) / 10.0**digits if digits > 0 else half_away(x / 10.0**-digits) * 10.0**-digits
+            if digits > 0:
+                return x if math.isinf(x * 10.0**digits) else half_away(x * 10.0**digits) / 10.0**digits
+            return half_away(x / 10.0**-digits) * 10.0**-digits
         case "bucket":
             if isinstance(x, int) and isinstance(y, int):
                 return x // y * y

@@ -46,7 +46,20 @@ class Vocabulary:
     moments: tuple[str, ...] = ()
     person: str | None = None
     lookups: tuple[Lookup, ...] = ()
-    words: tuple[str, ...] = ("A", "B", "it's", "", "50%", "a_b", "-- no", "/* ; */", "Ünï", 'say "x"', "back\\slash", "two\nlines")
+    words: tuple[str, ...] = (
+        "A",
+        "B",
+        "it's",
+        "",
+        "50%",
+        "a_b",
+        "-- no",
+        "/* ; */",
+        "Ünï",
+        'say "x"',
+        "back\\slash",
+        "two\nlines",
+    )
 
 
 VISITS = Vocabulary(
@@ -67,12 +80,16 @@ _LEAST, _MOST = date(1, 1, 1), date(9999, 12, 31)
 
 
 def _numbers() -> st.SearchStrategy[Literal]:
-    decimals = st.builds(lambda digits, places: Fraction(digits, 10**places), st.integers(-(10**6), 10**6), st.integers(0, 4))
+    decimals = st.builds(
+        lambda digits, places: Fraction(digits, 10**places), st.integers(-(10**6), 10**6), st.integers(0, 4)
+    )
     whole = st.integers(-20, 200) | st.sampled_from([10**18, -(10**18), 2**63, 10**38])
     return (whole | decimals).map(lambda value: Literal(int(value) if value == int(value) else value))
 
 
-def _columns(names: tuple[str, ...], tables: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> list[st.SearchStrategy[Expression]]:
+def _columns(
+    names: tuple[str, ...], tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
+) -> list[st.SearchStrategy[Expression]]:
     columns = [Column(name) for name in names] + [Column(name, table) for table, theirs in tables for name in theirs]
     return [st.sampled_from(columns)] if columns else []
 
@@ -109,7 +126,9 @@ class _Expressions:
     def moment(self, depth: int) -> st.SearchStrategy[Any]:
         return self._deferred("moment", depth)
 
-    def _common(self, x: st.SearchStrategy[Any], constants: st.SearchStrategy[Any], depth: int) -> list[st.SearchStrategy[Any]]:
+    def _common(
+        self, x: st.SearchStrategy[Any], constants: st.SearchStrategy[Any], depth: int
+    ) -> list[st.SearchStrategy[Any]]:
         """What exists for every kind."""
         branches = st.lists(st.tuples(self.truth(depth - 1), x), min_size=1, max_size=2).map(tuple)
         return [
@@ -123,7 +142,7 @@ class _Expressions:
         if depth <= 0:
             return st.one_of(leaves)
         x = self.number(depth - 1)
-        width = st.sampled_from([1, 5, 10, Fraction(1, 2), Fraction(1, 100)]).map(Literal)
+        width = st.sampled_from([Literal(1), Literal(5), Literal(10), Literal(Fraction(1, 2)), Literal(Fraction(1, 100))])
         forms = [
             *leaves,
             *self._common(x, _numbers(), depth),
@@ -133,7 +152,11 @@ class _Expressions:
             st.builds(call, st.sampled_from(["abs", "floor", "ceil", "round"]), x),
             st.builds(lambda a, n: call("round", a, Literal(n)), x, st.integers(-2, 3)),
             st.builds(lambda a, w: call("bucket", a, w), x, width),
-            st.builds(lambda name, items: call(name, *items), st.sampled_from(["least", "greatest"]), st.lists(x, min_size=1, max_size=3)),
+            st.builds(
+                lambda name, items: call(name, *items),
+                st.sampled_from(["least", "greatest"]),
+                st.lists(x, min_size=1, max_size=3),
+            ),
             st.builds(lambda a: call("length", a), self.text(depth - 1)),
         ]
         if self.words.days or self.words.moments:
@@ -155,7 +178,9 @@ class _Expressions:
             *self._common(x, constants, depth),
             st.builds(call, st.sampled_from(["lower", "upper"]), x),
             st.builds(lambda a, start: call("substr", a, Literal(start)), x, st.integers(1, 5)),
-            st.builds(lambda a, start, n: call("substr", a, Literal(start), Literal(n)), x, st.integers(1, 5), st.integers(0, 5)),
+            st.builds(
+                lambda a, start, n: call("substr", a, Literal(start), Literal(n)), x, st.integers(1, 5), st.integers(0, 5)
+            ),
         )
 
     def _day(self, depth: int) -> st.SearchStrategy[Any]:
@@ -164,18 +189,26 @@ class _Expressions:
         if depth <= 0:
             return st.one_of(leaves)
         x, unit = self.day(depth - 1), st.sampled_from(DATE_UNITS[:5]).map(Literal)
-        return st.one_of(*leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x))
+        return st.one_of(
+            *leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x)
+        )
 
     def _moment(self, depth: int) -> st.SearchStrategy[Any]:
-        constants = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(lambda moment: Literal(moment.replace(fold=0)))
+        constants = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(
+            lambda moment: Literal(moment.replace(fold=0))
+        )
         leaves = [*_columns(self.words.moments), constants]
         if depth <= 0:
             return st.one_of(leaves)
         x, unit = self.moment(depth - 1), st.sampled_from(DATE_UNITS).map(Literal)
-        return st.one_of(*leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x))
+        return st.one_of(
+            *leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x)
+        )
 
     def _time(self, depth: int) -> st.SearchStrategy[Any]:
-        return st.one_of(*([self.day(depth)] if self.words.days else []), *([self.moment(depth)] if self.words.moments else []))
+        return st.one_of(
+            *([self.day(depth)] if self.words.days else []), *([self.moment(depth)] if self.words.moments else [])
+        )
 
     def _truth(self, depth: int) -> st.SearchStrategy[Any]:
         leaves = [*_columns(self.words.truths), st.booleans().map(Literal)]
@@ -238,9 +271,13 @@ def _aggregates(kinds: _Expressions, person: str | None, depth: int) -> st.Searc
 @lru_cache(maxsize=10_000)
 def _havings(names: tuple[str, ...], depth: int) -> st.SearchStrategy[Expression]:
     """Conditions on outputs, of those functions that may be used there."""
-    number = st.sampled_from([Column(name) for name in names]) | _numbers()
+    number: st.SearchStrategy[Expression] = st.sampled_from([Column(name) for name in names]) | _numbers()
     if depth > 1:
-        number = number | st.builds(call, st.sampled_from(["+", "-", "*", "/"]), number, number) | st.builds(lambda a: call("abs", a), number)
+        number = (
+            number
+            | st.builds(call, st.sampled_from(["+", "-", "*", "/"]), number, number)
+            | st.builds(lambda a: call("abs", a), number)
+        )
     test = st.builds(call, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), number, number)
     if depth <= 0:
         return test
@@ -279,7 +316,11 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
         where=draw(kinds.truth(depth)) if draw(st.booleans()) else None,
         keys=keys,
         joins=tuple(
-            Join(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), draw(st.sampled_from(["left", "inner"])))
+            Join(
+                lookup.table,
+                tuple((Column(ours), theirs) for ours, theirs in lookup.on),
+                draw(st.sampled_from(["left", "inner"])),
+            )
             for lookup in lookups
         ),
         having=draw(_havings(measured, depth)) if draw(st.booleans()) else None,

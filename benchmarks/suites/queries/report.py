@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.markdown import duration, mark, short, table, times
 from benchmarks.suites.queries.chart import chart
-from benchmarks.suites.queries.rows import HAND, Row, at_guarantee, excess, failures, label, of_part, one
+from benchmarks.suites.queries.rows import ENOUGH, HAND, Row, at_guarantee, excess, failures, label, of_part, one
 from benchmarks.suites.queries.settings import CASES, DELTA, ERROR_ROWS, SMALL, SPEED_ROWS
 
 __all__ = ["TITLE", "chart", "section"]
@@ -22,7 +22,7 @@ noise keeps that, too. Tables are Parquet files; 2 threads.
 - **DuckDB by hand** has no noise: two-level SQL that bounds persons (count, sum, mean), `count(DISTINCT user_id)` by city,
   and an unbounded median. It is measured turn by turn with Sordino in one process.
 - **OpenDP** reads the file lazily; it keeps a person's first 3 cities by name, because a sample of them, its default,
-  fails. Its median has a grid of 0.1, a mean is its noisy sum over its noisy count.
+  fails. A mean is its noisy sum over its noisy count.
 - **PipelineDP** gets Python tuples, already in memory. **SmartNoise** has copied the table into SQLite beforehand, and
   counts 10 rows of a person in all, also by city; where its own account says that a query spent more than ε = 1, it is
   asked again with less. **Qrlew** rewrites SQL, which DuckDB runs, and clips norms of persons' sums. **Tumult** runs on
@@ -33,7 +33,8 @@ noise keeps that, too. Tables are Parquet files; 2 threads.
 
 **Error** is the root of the mean square over the releases, at {ERROR_ROWS:,} rows, from the exact answer without any
 bounds; by city it is also a mean over cities. ± is its standard error. *Bias* is the mean of released less exact: by city it
-tells what bounding to 3 cities takes away, as no person has more than 10 rows. **Bold** is the smallest.
+tells what bounding to 3 cities takes away, as no person has more than 10 rows. **Bold** is the
+smallest of those with {ENOUGH} releases or more.
 """
 
 
@@ -141,7 +142,8 @@ def _errors(rows: list[Row], delta: float) -> Iterator[str]:
     yield f"### Error at {_guarantee(delta)}\n"
     for case in CASES:
         found = at_guarantee(rows, case, delta, fair=False)
-        best = min((row["value"] for row in found if "unfair" not in row), default=None)
+        fair = (row["value"] for row in found if "unfair" not in row and row["releases"] >= ENOUGH)
+        best = min(fair, default=None)
         lines = []
         for row in found:
             value = f"{row['value']:.4g}"

@@ -25,7 +25,7 @@ __all__ = ["condition", "indicator", "key_index", "key_value", "quantised", "typ
 
 
 _DEEPEST = 120
-"""Levels of SQL that its generator can write within Python's limit of nested calls, with room for what the plan puts around."""
+"""Levels of SQL that its generator writes within Python's limit of nested calls, with room for what the plan puts around."""
 
 
 def typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:

@@ -55,7 +55,8 @@ def _in(x: Typed, *listed: Typed) -> Typed:
         return Typed(Truth(), nodes.null("boolean"), (None,))
     same = alike("in", (x, *listed))
     first, *rest = _comparable(same)
-    return Typed(Truth(_nullable(same)), exp.Paren(this=exp.In(this=first, expressions=rest)))
+    # the engine copies what stands before IN
+    return Typed(Truth(_nullable(same)), nodes.let(first, lambda v: exp.Paren(this=exp.In(this=v, expressions=rest))))
 
 
 def _joined(name: str, node: type[exp.Expression]) -> Callable[..., Typed]:

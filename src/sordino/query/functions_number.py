@@ -19,8 +19,8 @@ from sordino.query.types import LARGEST, Day, Moment, Nothing, Number, Text
 
 __all__ = ["NUMBER_FUNCTIONS"]
 
-_SAFE = 2**1000
-"""Doubles that stay below this in magnitude never become infinite in one operation."""
+_SAFE = 2**900
+"""Doubles up to this magnitude do not become infinite in a sum or when rounded, so none of them makes NaN."""
 
 _DIGITS = 15
 
@@ -136,9 +136,12 @@ def _round(x: Typed, *digits: Typed) -> Typed:
         return x
     if places <= 0:
         return _to_multiple(x, exp.Round, _half_away, Fraction(10**-places))
-    # times and divided by a power of ten, not times a tenth: powers of ten are exact in doubles
     power = Fraction(10**places)
     type_ = intervals.rounded(a, _half_away, 1 / power)
+    if not _finite(a):
+        # the engine's own rounding leaves a number alone that would overflow when multiplied
+        return Typed(type_, exp.Round(this=x.sql, decimals=exp.Literal.number(places)))
+    # times and divided by a power of ten, not times a tenth: powers of ten are exact in doubles
     scaled = exp.Round(this=nodes.binary(exp.Mul, x.sql, nodes.real(power)))
     return Typed(type_, nodes.binary(exp.Div, scaled, nodes.real(power)))
 

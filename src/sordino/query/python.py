@@ -153,11 +153,12 @@ class Question:
             raise InvalidInput(
                 f"a question about {self.table} without aggregates", "rows are never shown", "Add agg(n=count())."
             )
-        outputs = self._outputs()
-        answered = Answered(outputs)
+        self._check_outputs()
         keys: dict[object, Expression] = {}
         for _, key in self.keys:
             keys.setdefault(shape(key), key)
+        outputs = self._outputs(keys)
+        answered = Answered(outputs)
         query = Query(
             table=self.table,
             outputs=outputs,
@@ -187,16 +188,18 @@ class Question:
             )
         return self.session
 
-    def _outputs(self) -> tuple[Output, ...]:
-        given: list[str | None] = [name for name, _ in self.keys] + [name for name, _ in self.measures]
-        values: list[Expression | Aggregate] = [key for _, key in self.keys] + [measure for _, measure in self.measures]
-        check_size(values)
+    def _check_outputs(self) -> None:
+        check_size([*(key for _, key in self.keys), *(measure for _, measure in self.measures)])
         taken: set[str] = set()
-        for name in given:
-            if name is not None and calls.check_name(name).casefold() in taken:
+        for name in (name for name, _ in (*self.keys, *self.measures) if name is not None):
+            if calls.check_name(name).casefold() in taken:
                 raise InvalidInput(name, "the name is given twice", "Give every output its own name.")
-            taken.add("" if name is None else name.casefold())
-        names = distinct_names(given, values)
+            taken.add(name.casefold())
+
+    def _outputs(self, keys: Mapping[object, Expression]) -> tuple[Output, ...]:
+        values: list[Expression | Aggregate] = [keys[shape(key)] for _, key in self.keys]
+        values += [measure for _, measure in self.measures]
+        names = distinct_names([name for name, _ in (*self.keys, *self.measures)], values)
         return tuple(Output(name, value) for name, value in zip(names, values, strict=True))
 
     def _filter(self, condition: str | Expression, answered: Answered) -> Expression:

@@ -6,6 +6,7 @@ that we do not use ever runs: some of those parts take time exponential in the n
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -88,6 +89,7 @@ _REFUSED_SYMBOLS: dict[str, tuple[str, str]] = {
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     **dict.fromkeys(("**", "^"), ("powers are not supported", "Write x * x.")),
     "||": ("texts are not joined", "Group by both columns."),
+    "->": ("functions cannot be written into a question", "Write the expression itself."),
     "!": ("! is not supported", "Write NOT."),
 }
 
@@ -162,15 +164,19 @@ def _checked(text: str, tokens: list[Token], i: int) -> Token:
         if kind == _T.SEMICOLON:
             raise _refuse(text, token, ("one statement at a time", "Ask the second question by itself."))
         return token
-    if not (word[:1].isalpha() or word[:1] == "_"):
-        default = "this sign is not part of the supported SQL", "See docs/sql.md for what is."
-        raise _refuse(text, token, _REFUSED_SYMBOLS.get(word, default))
+    written = text[token.start : token.end + 1]
+    if not re.fullmatch(r"[^\W\d][\w$\s]*", written):  # neither a sign nor a prefixed text such as E'a'
+        default = "it is not part of the supported SQL", "See docs/sql.md for what is; text goes into plain single quotes."
+        raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
     _check_word(text, tokens, i, word, after)
     if kind in _KEYWORDS or (kind in _DATES and after and after.token_type == _T.STRING):
         return token
     if after and after.token_type == _T.STRING and after.start == token.end + 1:
         raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
-    return Token(_T.VAR, token.text, token.line, token.col, token.start, token.end)
+    if kind == _T.VAR:
+        return token
+    called = after is not None and after.token_type == _T.L_PAREN
+    return Token(_T.VAR if called else _T.IDENTIFIER, token.text, token.line, token.col, token.start, token.end)
 
 
 def _begins_table(tokens: list[Token], i: int) -> bool:
