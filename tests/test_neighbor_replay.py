@@ -138,7 +138,7 @@ def many(seed: int, *, queries: int, bases: int, pairs: int, tightness: Tightnes
 @pytest.mark.parametrize("part", range(8))
 def test_direct(part: int) -> None:
     tightness: Tightness = {}
-    seeds = range(part * 10_000, part * 10_000 + 10)
+    seeds = range(part * 10_000, part * 10_000 + 5)
     assert list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness=tightness) for s in seeds))) == []
     show(tightness)
 
@@ -146,7 +146,7 @@ def test_direct(part: int) -> None:
 @pytest.mark.parametrize("part", range(8))
 def test_many(part: int) -> None:
     tightness: Tightness = {}
-    seeds = range(part * 10_000 + 5000, part * 10_000 + 5004)
+    seeds = range(part * 10_000 + 5000, part * 10_000 + 5003)
     assert list(itertools.chain(*(many(s, queries=5, bases=12, pairs=5, tightness=tightness) for s in seeds))) == []
     show(tightness)
 
@@ -167,10 +167,10 @@ def test_many_campaign(part: int) -> None:
 
 def test_side_by_side_is_the_same_as_alone() -> None:
     compared = 0
-    for seed in range(6):
+    for seed in range(5):
         rng = random.Random(seed)
         world = random_world(rng)
-        tables = [random_rows(rng, world) for _ in range(4)]
+        tables = [random_rows(rng, world) for _ in range(3)]
         joint_world, rows = side_by_side(world, tables)
         alone, together = world.dataset(world.table(tables[0])), joint_world.dataset(joint_world.table(rows))
         lookup = alone.tables["wards"].source.frame
@@ -184,13 +184,13 @@ def test_side_by_side_is_the_same_as_alone() -> None:
                 bench().load({"data": world.table(table)})
                 assert bench().run(found) == parts[w]
                 compared += 1
-    assert compared > 40
+    assert compared > 30
 
 
 def test_same_tape_same_shape() -> None:
     """With public keys, neighbours get answers of the same shape, and both are charged the same."""
     compared = 0
-    for seed in range(7000, 7010):
+    for seed in range(7000, 7006):
         rng = random.Random(seed)
         world = random_world(rng)
         rows = random_rows(rng, world)
@@ -211,7 +211,7 @@ def test_same_tape_same_shape() -> None:
                     assert shapes[0] == shapes[1]
                     assert len(answers[0]) == len(answers[1])
                     compared += 1
-    assert compared > 5
+    assert compared > 4
 
 
 def crafted_world(unit: str, neighbors: str, groups: int) -> World:
@@ -445,20 +445,21 @@ BROKEN: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way to break the bounding is found as a broken bound, not only as another number than the naive engine's."""
+    """Each way to break the bounding is found as a broken bound; the right one has none (test_many)."""
     for module, attribute, replacement in BROKEN[name]:
         monkeypatch.setattr(module, attribute, replacement)
-    assert any("Moved(" in text for text in _wrong(60))
+    assert any("Moved(" in text for text in _wrong(40))
 
 
 def test_rows_of_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "_lines", nobody_counts)
-    assert any("naive engine" in text for text in _wrong(60))
+    found = itertools.chain(*(direct(seed, queries=3, pairs=1, tightness={}) for seed in range(20)))
+    assert any("naive engine" in text for text in found)
 
 
 def _wrong(worlds: int) -> Iterator[str]:
     for seed in range(worlds):
         try:
-            yield from direct(seed, queries=3, pairs=2, tightness={})
-        except (EngineFailed, ValueError):  # what is broken may not run at all on some data
+            yield from many(seed, queries=4, bases=4, pairs=4, tightness={})
+        except (EngineFailed, AssertionError):  # what is broken may not run, or not add up
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cache
@@ -13,9 +13,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from query.reference import Cell, clean, real
 from sqlglot import exp
 
+from query.reference import Cell, clean, real
 from sordino.errors import InvalidInput
 from sordino.query import dataset, tree
 from sordino.query.domains import domain, domain_size
@@ -59,15 +59,15 @@ MODERATE = ("age", "small", "code", "cost", "signed", "rounded", "flag", "ward",
 """Columns on which floats and whole numbers cannot differ by more than an operation's own rounding."""
 
 _WHOLE = [0, 1, -1, 5, 17, 40, -3, 7, 110, 111, -8, 2**31, -(2**31), 2**53 + 1, BIG, -BIG, 2**62, 2**63 - 1, -(2**63)]
-_REAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.1, 0.3, 0.57, 5000.0, 5000.01, 1e-320, 5e-324, -5e-324, 1e300, -1e300,
-         1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2.0**53, 2.0**63, -(2.0**63),
+_REAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.1, 0.3, 0.57, 5000.0, 5000.01, 1e-320, 5e-324, -5e-324, 1e300,
+         -1e300, 1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2.0**53, 2.0**63, -(2.0**63),
          0.49999999999999994, 9.999999999999999, 99.5]  # fmt: skip
-_TEXTS = [*WARDS, "a", "b", "A ", "x" * 100_000, "Zürich", "ß", "İstanbul", "e\u0301", "🤦🏼‍♂️", "100%", "_", "a_b", "a\nb", "O'Hara", '"',
-          "2020-01-01", "NaN", "\\", "x\x00y", "ẞŉ", "\u200b"]  # fmt: skip
-_DAYS = [date(1, 1, 1), date(9999, 12, 31), date(2020, 2, 29), date(2021, 1, 3), date(2020, 12, 31), date(2019, 2, 3), date(2021, 7, 9),
-         date(1969, 12, 31), date(1582, 10, 10), date(2000, 1, 1)]  # fmt: skip
-_MOMENTS = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(2020, 1, 5, 7, 30), datetime(2020, 2, 29, 23, 59, 59),
-            datetime(2020, 1, 31, 12), datetime(1969, 12, 31, 23, 30), datetime(2020, 3, 1)]  # fmt: skip
+_TEXTS = [*WARDS, "a", "b", "A ", "x" * 100_000, "Zürich", "ß", "İstanbul", "e\u0301", "🤦🏼‍♂️", "100%", "_", "a_b", "a\nb",
+          "O'Hara", '"', "2020-01-01", "NaN", "\\", "x\x00y", "ẞŉ", "\u200b"]  # fmt: skip
+_DAYS = [date(1, 1, 1), date(9999, 12, 31), date(2020, 2, 29), date(2021, 1, 3), date(2020, 12, 31), date(2019, 2, 3),
+         date(2021, 7, 9), date(1969, 12, 31), date(1582, 10, 10), date(2000, 1, 1)]  # fmt: skip
+_MOMENTS = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(2020, 1, 5, 7, 30),
+            datetime(2020, 2, 29, 23, 59, 59), datetime(2020, 1, 31, 12), datetime(1969, 12, 31, 23, 30), datetime(2020, 3, 1)]  # fmt: skip
 
 
 def raw_cell(rng: random.Random, kind: str, type_: Any) -> Any:
@@ -154,6 +154,22 @@ def same(got: Cell, wanted: Cell, tolerance: float = 0.0) -> bool:
     return got == wanted or math.isclose(got, real(wanted), rel_tol=tolerance, abs_tol=0.0)
 
 
+class Everything:
+    def __contains__(self, value: object) -> bool:
+        return True
+
+
+_LISTED: dict[int, tuple[Typed, Container[object]]] = {}
+
+
+def _listed(found: Typed) -> Container[object]:
+    """The domain as a set, or everything where it is unknown or long."""
+    if id(found) not in _LISTED:
+        size, known = domain_size(found), domain(found)
+        _LISTED[id(found)] = found, Everything() if size is None or known is None or size > 5000 else set(known)
+    return _LISTED[id(found)][1]
+
+
 def belongs(value: Cell, found: Typed) -> bool:
     """The output-domain law: a result is one that the type promised (floats: up to their rounding)."""
     kind = found.type
@@ -161,11 +177,8 @@ def belongs(value: Cell, found: Typed) -> bool:
         return value is None
     if value is None:
         return kind.nullable
-    size = domain_size(found)
-    if size is not None and size <= 5000 and not isinstance(value, float):
-        known = domain(found)
-        if known is None or value not in known:
-            return False
+    if not isinstance(value, float) and value not in _listed(found):
+        return False
     match kind:
         case Number():
             if isinstance(value, bool) or not isinstance(value, int if kind.integral else float) or math.isnan(value):
@@ -243,8 +256,8 @@ class Expressions:
 
     def _number(self, sub: Any) -> Expression:
         r = self.rng
-        name = r.choice(["+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "least", "greatest", "bucket", "length",
-                         "date_part"])  # fmt: skip
+        name = r.choice(["+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "least", "greatest", "bucket",
+                         "length", "date_part"])  # fmt: skip
         if name in ("+", "-", "*", "/"):
             return Call(name, (sub("number"), sub("number")))
         if name == "%":

@@ -1,7 +1,7 @@
 """A naive evaluator of the query tree on one row, written from the documented meaning, sharing no code with the package.
 
-Whole numbers are Python ints, all others floats; NULL is None. `clean` reads a raw cell as its declared column says. It knows
-no types: a text stays a text where the date beside it is NULL, and whole numbers stay exact beyond 64 bits.
+Whole numbers are Python ints, all others floats; NULL is None. `clean` reads a raw cell as its declared column says. It
+knows no types: a text stays a text where the date beside it is NULL, and whole numbers stay exact beyond 64 bits.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 from benchmarks.markdown import duration, short
-from benchmarks.suites.queries.rows import Row, at_guarantee, label, of_part
+from benchmarks.suites.queries.rows import ENOUGH, Row, at_guarantee, label, of_part
 from benchmarks.suites.queries.settings import CASES, DELTA, SPEED_ROWS
 
 COLOURS = {
@@ -58,10 +58,14 @@ def _errors(rows: list[Row], delta: float, first: bool) -> Any:
         found = [row for row in at_guarantee(rows, case, delta) if "not in SQL" not in label(row)]
         ours = next((row["value"] for row in found if row["tool"] == "Sordino"), None)
         best = {row["tool"]: row for row in reversed(found)}
-        points += [_point(row, row["value"] / ours, short(row["value"])) for row in best.values() if ours]
+        points += [_point(row, row["value"] / ours, short(row["value"]) + _few(row)) for row in best.values() if ours]
     axis = alt.Axis(grid=False, values=[0.1, 0.3, 1, 3, 10, 30], labelExpr="datum.value + 'x'", labelColor=FADED)
     title = "Error at ε = 1, " + (f"δ = {delta:g}" if delta else "pure")
     return _lanes(points, title, "placed by its ratio to Sordino's; left is better", axis, named=first, legend=False)
+
+
+def _few(row: Row) -> str:
+    return f" ({row['releases']} releases)" if row["releases"] < ENOUGH else ""
 
 
 def _point(row: Row, value: float, text: str) -> Row:
@@ -69,14 +73,13 @@ def _point(row: Row, value: float, text: str) -> Row:
 
 
 def _lanes(points: list[Row], title: str, subtitle: str, axis: Any, named: bool, legend: bool) -> Any:
-    """A band for each case, and in it a lane for each tool that has a figure in this panel."""
-    tools = [tool for tool in COLOURS if any(point["tool"] == tool for point in points)]
+    """A band for each case, and in it a lane for each tool."""
     shown = alt.Legend(orient="top", title=None, direction="horizontal") if legend else None
     y_axis = alt.Axis(grid=True, tickBand="extent", labels=named, labelPadding=8)
     bands = alt.Scale(domain=list(CASES), paddingInner=0.12, paddingOuter=0.06)
     base = alt.Chart(alt.InlineData(values=points)).encode(
         y=alt.Y("case:N", scale=bands, title=None, axis=y_axis),
-        yOffset=alt.YOffset("tool:N", scale=alt.Scale(domain=tools)),
+        yOffset=alt.YOffset("tool:N", scale=alt.Scale(domain=list(COLOURS))),
         x=alt.X("value:Q", scale=alt.Scale(type="log", nice=False, padding=40), title=None, axis=axis),
         color=alt.Color("tool:N", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())), legend=shown),
     )

@@ -121,7 +121,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     )  # fmt: skip
     channels, quantiles, sources = channels_of(aggregates, names, scope, certain=certain)
     who = _contribution(table, channels, quantiles, keys, possible, certain=certain)
-    scaled = None if row_unit or not keys or (possible is not None and possible <= who.groups) else who.groups
+    scaled = who.groups if who.scaled else None
     units = tuple(1 if row_unit or (scaled is None and c.partial.bounding != "scale") else WEIGHT for c in channels)
     sensitivities = tuple(bounding(c.partial, who, unit) for c, unit in zip(channels, units, strict=True))
     parts = _parts(who, sensitivities, quantiles, private=private and not table.public, row_unit=row_unit)
@@ -174,7 +174,8 @@ def _contribution(
         if keys and possible != 1:
             groups = _declared(table, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
             groups = groups if possible is None else min(groups, possible)
-    return Contribution(table.neighbors, rows, groups, bool(keys), certain, table.public)
+    scaled = table.person is not None and bool(keys) and (possible is None or possible > groups)
+    return Contribution(table.neighbors, rows, groups, bool(keys), certain, table.public, scaled)
 
 
 def _declared(table: Table, name: str, example: int, meaning: str, most: int) -> int:

@@ -20,7 +20,7 @@ class Contribution:
     """What the declaration and the query say of one person: rows a group, groups, and the neighbour relation.
 
     `certain` says that each person has exactly one row, and that no filter or group leaves it out. `public` says that the
-    table protects nobody.
+    table protects nobody. `scaled` says that a person may be in more groups than that and is then scaled down.
     """
 
     neighbors: Neighbors
@@ -29,6 +29,7 @@ class Contribution:
     grouped: bool
     certain: bool = False
     public: bool = False
+    scaled: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def bounding(partial: Partial, who: Contribution, weight: int) -> Sensitivity:
         weight**2 * who.groups * rows**2 * reach.l2_squared,
         weight * rows * reach.linf,
     )
-    l0 = partial.width if not who.grouped else partial.width * who.groups if who.rows == 1 and who.groups == 1 else None
+    l0 = None if who.scaled else partial.width * who.groups
     if who.neighbors is Neighbors.ADD_REMOVE:
         return Sensitivity(l0, l1, l2_squared, linf)
     if who.certain and partial.always:
