@@ -190,7 +190,7 @@ def reference(
         if plan.table.person is None:
             found = dict(Counter(line.key for line in lines))
         else:
-            shares = ((key, WEIGHT * min(g, plan.who.groups) // g) for keys, g in weights.values() for key in keys)
+            shares = ((key, _person_weight(plan, [1] * g, 1, "laplace")) for keys, g in weights.values() for key in keys)
             found = {key: n for key, (n,) in _add((key, (n,)) for key, n in shares).items()}
     return Exactly(tuple(vectors), cells, found)
 
@@ -287,7 +287,7 @@ def _row_vector(channel: Channel, value: Any) -> Vector | None:
         case Persons():
             return (1,)
         case Rows(what=what):
-            return (1,) if what == "*" or value is not None else None
+            return (1,) if what is None or value is not None else None
         case Sum(points=grid):
             k = _steps(grid, value)
             return None if k is None else (k,)
@@ -319,36 +319,57 @@ def _channel(
             own[line.person, line.key].append(vector)
     if plan.table.person is None:
         return _add((key, tuple(unit * v for v in vector)) for (_, key), vectors in own.items() for vector in vectors)
-    return _add(_bounded(plan, channel, unit, person, key, vectors, weights) for (person, key), vectors in own.items())
+    bounded = {at: _bounded(plan, channel, vectors) for at, vectors in own.items()}
+    sizes: dict[Any, list[int]] = defaultdict(list)
+    for (person, _), (_, size, _) in bounded.items():
+        sizes[person].append(size)
+    if channel.partial.bounding == "once":
+        sizes = {person: [1] * g for person, (_, g) in weights.items()}  # type: ignore[assignment]
+    most = _most(plan, channel)
+    whole = {person: unit if not plan.who.scaled else _person_weight(plan, all_, most) for person, all_ in sizes.items()}
+    return _add(
+        (key, tuple(whole[person] * part[0] // part[1] * v for v in total)) for (person, key), (total, _, part) in bounded.items()
+    )
 
 
-def _bounded(
-    plan: Plan, channel: Channel, unit: int, person: Any, key: Cells, vectors: list[Vector],
-    weights: Mapping[Any, tuple[set[Cells], int]],
-) -> tuple[Cells, Vector]:  # fmt: skip
-    """One person's share of one group: bounded to max_rows rows, then scaled down for the groups above max_groups."""
+def _most(plan: Plan, channel: Channel) -> int:
+    """The most that one person's share of one group can weigh."""
+    grid = channel.partial.grid
+    if channel.partial.bounding == "once":
+        return 1
+    if channel.partial.bounding == "scale" or grid is None:
+        return plan.who.rows
+    return max(1, plan.who.rows * max(abs(grid.first), abs(grid.last)))
+
+
+def _bounded(plan: Plan, channel: Channel, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
+    """One person's share of one group, what it weighs, and the fraction to which it is scaled within the group."""
     most, n = plan.who.rows, len(vectors)
     total = tuple(sum(coordinates) for coordinates in zip(*vectors, strict=True))
     match channel.partial.bounding:
         case "once":
-            total = (1,)
+            return (1,), 1, (1, 1)
         case "clip":
             grid = channel.partial.grid
             first, last = (0, 1) if grid is None else (grid.first, grid.last)
-            total = (min(max(total[0], min(0, most * first)), max(0, most * last)),)
-    weight = unit
-    if plan.keys and unit == WEIGHT:
-        weight = _group_weight(plan, weights[person][1])
-    if channel.partial.bounding == "scale":
-        weight = weight * min(n, most) // n
-    return key, tuple(weight * v for v in total)
+            clipped = min(max(total[0], min(0, most * first)), max(0, most * last))
+            return (clipped,), abs(clipped), (1, 1)
+        case _:
+            return total, min(n, most), (min(n, most), n)
 
 
-def _group_weight(plan: Plan, g: int) -> int:
+def _person_weight(plan: Plan, sizes: list[int], most: int, family: str | None = None) -> int:
+    """The largest weight for which the norm of all of a person's shares stays within that of max_groups full ones.
+
+    Sizes are counted in units, rounded up, exactly as plan/sensitivity.md says.
+    """
     k = plan.who.groups
-    if g <= k:
-        return WEIGHT
-    return WEIGHT * k // g if plan.price.family == "laplace" else math.isqrt(WEIGHT**2 * k // g)
+    if (family or plan.price.family) == "laplace":
+        unit = max(1, most >> 20)
+        return min(WEIGHT, WEIGHT * (k * most // unit) // max(1, sum(-(-size // unit) for size in sizes)))
+    unit = max(1, most >> (28 - k.bit_length()) // 2)
+    squares = sum((-(-size // unit)) ** 2 for size in sizes)
+    return min(WEIGHT, math.isqrt(WEIGHT**2 * (k * most**2 // unit**2) // max(1, squares)))
 
 
 def _quantile(plan: Plan, grid: Grid, argument: tree.Expression, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
@@ -364,8 +385,8 @@ def _quantile(plan: Plan, grid: Grid, argument: tree.Expression, lines: list[_Li
             if plan.table.person is None:
                 totals[key] += counts
                 continue
-            n, g = counts.total(), len(groups)
-            weight = WEIGHT * (min(g, plan.who.groups) if plan.keys else 1) // (g if plan.keys else 1)
+            n, sizes = counts.total(), [min(c.total(), plan.who.rows) for c in groups.values()]
+            weight = _person_weight(plan, sizes, plan.who.rows, "laplace") if plan.who.scaled else WEIGHT
             weight = weight * min(n, plan.who.rows) // n
             totals[key] += Counter({k: c * weight for k, c in counts.items()})
     return {key: {k: w for k, w in counts.items() if w} for key, counts in totals.items() if any(counts.values())}

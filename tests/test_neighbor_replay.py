@@ -428,7 +428,7 @@ BROKEN: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "sums are not clipped": [
         (statement, "_clipped", lambda term, own, rows, weighted: exp.func("COALESCE", own, exp.Literal.number(0)))
     ],
-    "groups are not scaled": [(statement, "_group_weight", lambda groups, norm: exp.Literal.number(WEIGHT))],
+    "groups are not scaled": [(statement, "_person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))],
     "rows are not scaled": [(statement, "_least", lambda value, most: value.copy())],
     "scaled in the other norm": [(plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))],
     "each row is a person": [(plan, "_lines", lambda *a: dataclasses.replace(TRUE_LINES(*a), person=False))],

@@ -26,13 +26,13 @@ from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
 BIG = 2**62 - 1
-ROWS = 80
+ROWS = 60
 WARDS = ("A", "B", "long ward", "")
 
 
 def number(lower: Any = None, upper: Any = None, step: Any = None, values: tuple[int, ...] | None = None) -> Number:
-    ends = (None if end is None else Fraction(end) for end in (lower, upper, step))
-    return Number(*ends, values=values)
+    lower, upper, step = (None if end is None else Fraction(end) for end in (lower, upper, step))
+    return Number(lower, upper, step, values)
 
 
 COLUMNS: dict[str, dataset.Column] = {
@@ -60,14 +60,15 @@ MODERATE = ("age", "small", "code", "cost", "signed", "rounded", "flag", "ward",
 
 _WHOLE = [0, 1, -1, 5, 17, 40, -3, 7, 110, 111, -8, 2**31, -(2**31), 2**53 + 1, BIG, -BIG, 2**62, 2**63 - 1, -(2**63)]
 _REAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.1, 0.3, 0.57, 5000.0, 5000.01, 1e-320, 5e-324, -5e-324, 1e300,
-         -1e300, 1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2.0**53, 2.0**63, -(2.0**63),
-         0.49999999999999994, 9.999999999999999, 99.5]  # fmt: skip
+         -1e300, 1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan, 2.0**53, 2.0**63,
+         -(2.0**63), 0.49999999999999994, 9.999999999999999, 99.5]  # fmt: skip
 _TEXTS = [*WARDS, "a", "b", "A ", "x" * 100_000, "Zürich", "ß", "İstanbul", "e\u0301", "🤦🏼‍♂️", "100%", "_", "a_b", "a\nb",
           "O'Hara", '"', "2020-01-01", "NaN", "\\", "x\x00y", "ẞŉ", "\u200b"]  # fmt: skip
 _DAYS = [date(1, 1, 1), date(9999, 12, 31), date(2020, 2, 29), date(2021, 1, 3), date(2020, 12, 31), date(2019, 2, 3),
          date(2021, 7, 9), date(1969, 12, 31), date(1582, 10, 10), date(2000, 1, 1)]  # fmt: skip
 _MOMENTS = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(2020, 1, 5, 7, 30),
-            datetime(2020, 2, 29, 23, 59, 59), datetime(2020, 1, 31, 12), datetime(1969, 12, 31, 23, 30), datetime(2020, 3, 1)]  # fmt: skip
+            datetime(2020, 2, 29, 23, 59, 59), datetime(2020, 1, 31, 12), datetime(1969, 12, 31, 23, 30),
+            datetime(2020, 3, 1)]  # fmt: skip
 
 
 def raw_cell(rng: random.Random, kind: str, type_: Any) -> Any:
@@ -85,7 +86,7 @@ def raw_cell(rng: random.Random, kind: str, type_: Any) -> Any:
         case "bool":
             return rng.random() < 0.5
         case "category":
-            return rng.choice([*type_.values, 3, 41] if isinstance(type_, Number) else [*WARDS, "C", "a", "Ä"])
+            return rng.choice([40, -3, 7, 3, 41] if isinstance(type_, Number) else [*WARDS, "C", "a", "Ä"])
         case "text":
             return rng.choice(_TEXTS)
         case "date":
@@ -235,7 +236,11 @@ class Expressions:
     def _try(self, kind: str, depth: int) -> Expression:
         if depth == 0 or self.rng.random() < 0.1:
             return self._leaf(kind)
-        r, sub = self.rng, lambda k: self._try(k, depth - 1)
+        r = self.rng
+
+        def sub(k: str) -> Expression:
+            return self._try(k, depth - 1)
+
         if r.random() < 0.15:
             branches = tuple((sub("truth"), sub(kind)) for _ in range(r.randint(1, 2)))
             return Case(branches, sub(kind))
@@ -265,7 +270,7 @@ class Expressions:
         if name == "round":
             return Call(name, (sub("number"), *(() if r.random() < 0.4 else (Literal(r.randint(-3, 4)),))))
         if name == "bucket":
-            return Call(name, (sub("number"), Literal(r.choice([1, 10, 25, Fraction(1, 2), Fraction(1, 10)]))))
+            return Call(name, (sub("number"), Literal(Fraction(r.choice(["1", "10", "25", "1/2", "1/10"])))))
         if name in ("least", "greatest"):
             return Call(name, tuple(sub("number") for _ in range(r.randint(1, 3))))
         if name == "length":

@@ -1,17 +1,17 @@
 """Random questions of the supported syntax, in the tree's one form; and the converse of the parser, from tree to SQL.
 
-`queries(vocabulary)` draws questions whose expressions fit the kinds of the columns, so that they can be planned and run on
-any table declared with these columns; `to_sql` writes one down.
+`queries(vocabulary)` draws questions whose expressions fit the kinds of the columns, so that most can be planned and run on a
+table declared with these columns (give every kind at least one column); `to_sql` writes one down.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, assert_never
 
 from hypothesis import strategies as st
@@ -76,173 +76,184 @@ VISITS = Vocabulary(
     ),
 )
 
-_LEAST, _MOST = date(1, 1, 1), date(9999, 12, 31)
+_RELATIONS = ("=", "<>", "<", "<=", ">", ">=")
+_MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(lambda moment: moment.replace(fold=0))
 
 
-def _numbers() -> st.SearchStrategy[Literal]:
-    decimals = st.builds(
-        lambda digits, places: Fraction(digits, 10**places), st.integers(-(10**6), 10**6), st.integers(0, 4)
-    )
-    whole = st.integers(-20, 200) | st.sampled_from([10**18, -(10**18), 2**63, 10**38])
-    return (whole | decimals).map(lambda value: Literal(int(value) if value == int(value) else value))
+@dataclass(frozen=True)
+class _Drawer:
+    """Draws expressions of each kind; what is drawn may be `depth` operations deep."""
+
+    draw: st.DrawFn
+    words: Vocabulary
+    lookups: tuple[Lookup, ...] = ()
+
+    def one(self, *options: Any) -> Any:
+        return self.draw(st.sampled_from(options))
+
+    def integer(self, least: int, most: int) -> int:
+        return self.draw(st.integers(least, most))
+
+    def some(self, make: Callable[[], Expression], least: int, most: int) -> list[Expression]:
+        return [make() for _ in range(self.integer(least, most))]
+
+    def expression(self, kind: str, depth: int) -> Expression:
+        leaf = depth <= 0 or self.integer(0, 3) == 0
+        return getattr(self, f"{kind}_{'leaf' if leaf else 'tree'}")(depth - 1)  # type: ignore[no-any-return]
+
+    def column(self, names: tuple[str, ...], others: Iterable[Column] = ()) -> Expression | None:
+        columns = [*map(Column, names), *others]
+        return self.one(*columns) if columns and self.integer(0, 3) else None  # type: ignore[no-any-return]
+
+    def same(self, kind: str, depth: int) -> Expression | None:
+        """Now and then, what exists for every kind: CASE, COALESCE, NULLIF."""
+        if self.integer(0, 4):
+            return None
+        x = self.expression(kind, depth)
+        match self.integer(0, 2):
+            case 0:
+                pairs = tuple(
+                    (self.expression("truth", depth), self.expression(kind, depth)) for _ in range(self.integer(1, 2))
+                )
+                return Case(pairs, self.one(x, Literal(None)))
+            case 1:
+                return call("coalesce", x, self.expression(kind, 0))
+            case _:
+                return Case(((call("=", x, self.expression(kind, 0)), Literal(None)),), x)
+
+    def number(self) -> Literal:
+        digits, places = self.one(self.integer(-20, 200), self.integer(-(10**6), 10**6), 10**18, 2**63), self.integer(0, 4)
+        value = Fraction(digits, 10**places)
+        return Literal(value.numerator if value.denominator == 1 else value)
+
+    def number_leaf(self, _: int) -> Expression:
+        others = (Column(name, lookup.table) for lookup in self.lookups for name in lookup.numbers)
+        return self.column(self.words.numbers, others) or self.number()
+
+    def number_tree(self, depth: int) -> Expression:
+        x = self.expression("number", depth)
+        match self.one("operator", "%", "neg", "plain", "round", "bucket", "least", "length", "date", "same"):
+            case "operator":
+                return call(self.one("+", "-", "*", "/"), x, self.expression("number", depth))
+            case "%":
+                return call("%", call("floor", x), Literal(self.integer(1, 100)))
+            case "neg":
+                return negated(x)
+            case "plain":
+                return call(self.one("abs", "floor", "ceil", "round"), x)
+            case "round":
+                return call("round", x, Literal(self.integer(-2, 3)))
+            case "bucket":
+                return call("bucket", x, Literal(self.one(1, 5, 10, Fraction(1, 2), Fraction(1, 100))))
+            case "least":
+                return call(self.one("least", "greatest"), x, *self.some(lambda: self.expression("number", depth), 0, 2))
+            case "length":
+                return call("length", self.expression("text", depth))
+            case "date":
+                kind = self.one("day", "moment")
+                parts = DATE_PARTS if kind == "moment" else DATE_PARTS[:8]
+                return call("date_part", Literal(self.one(*parts)), self.expression(kind, depth))
+            case _:
+                return self.same("number", depth) or x
+
+    def text_leaf(self, _: int) -> Expression:
+        others = (Column(name, lookup.table) for lookup in self.lookups for name in lookup.texts)
+        return self.column(self.words.texts, others) or Literal(self.one(*self.words.words))
+
+    def text_tree(self, depth: int) -> Expression:
+        x = self.expression("text", depth)
+        match self.integer(0, 3):
+            case 0:
+                return call(self.one("lower", "upper"), x)
+            case 1:
+                return call("substr", x, Literal(self.integer(1, 5)))
+            case 2:
+                return call("substr", x, Literal(self.integer(1, 5)), Literal(self.integer(0, 5)))
+            case _:
+                return self.same("text", depth) or x
+
+    def day_leaf(self, _: int) -> Expression:
+        return self.column(self.words.days) or Literal(self.draw(st.dates()))
+
+    def day_tree(self, depth: int) -> Expression:
+        x = self.expression("day", depth)
+        return self.same("day", depth) or call("date_trunc", Literal(self.one(*DATE_UNITS[:5])), x)
+
+    def moment_leaf(self, _: int) -> Expression:
+        return self.column(self.words.moments) or Literal(self.draw(_MOMENTS))
+
+    def moment_tree(self, depth: int) -> Expression:
+        x = self.expression("moment", depth)
+        return self.same("moment", depth) or call("date_trunc", Literal(self.one(*DATE_UNITS)), x)
+
+    def truth_leaf(self, _: int) -> Expression:
+        return self.column(self.words.truths) or Literal(self.one(True, False))
+
+    def truth_tree(self, depth: int) -> Expression:
+        match self.one("compare", "compare", "logic", "not", "in", "null", "like", "same"):
+            case "compare":
+                kind = self.one("number", "number", "text", "day", "moment")
+                return call(self.one(*_RELATIONS), self.expression(kind, depth), self.expression(kind, depth))
+            case "logic":
+                return call(self.one("and", "or"), *self.some(lambda: self.expression("truth", depth), 2, 3))
+            case "not":
+                return call("not", self.expression("truth", depth))
+            case "in" if self.integer(0, 1):
+                return call("in", self.expression("number", depth), *self.some(self.number, 1, 3))
+            case "in":
+                return call("in", self.expression("text", depth), *(Literal(self.one(*self.words.words)) for _ in range(2)))
+            case "null":
+                return call("is_null", self.expression(self.one("number", "text", "truth", "day"), depth))
+            case "like":
+                return call("like", self.expression("text", depth), Literal(self.one("a%", "%b_", "", "it's", "%")))
+            case _:
+                return self.same("truth", depth) or self.expression("truth", depth)
+
+    def key(self, depth: int) -> Expression:
+        """An expression to group by: no constant."""
+        kind = self.one("number", "text", "truth", *(["day"] if self.words.days else []))
+        found = self.expression(kind, depth)
+        if not isinstance(found, Literal):
+            return found
+        return call("bucket", self.number_leaf(0), Literal(10))
+
+    def aggregate(self, depth: int) -> Aggregate:
+        match self.one("rows", "values", "spread", "truths", "quantile", "persons"):
+            case "values":
+                return Aggregate("count", self.key(depth))
+            case "spread":
+                name = self.one("avg", "sum", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
+                return Aggregate(name, self.expression("number", depth))
+            case "truths":
+                return Aggregate(self.one("avg", "sum"), self.expression("truth", depth))
+            case "quantile":
+                return Aggregate("quantile", self.expression("number", depth), Fraction(self.integer(0, 20), 20))
+            case "persons" if self.words.person is not None:
+                return Aggregate("count_distinct", Column(self.words.person))
+            case _:
+                return Aggregate("count")
+
+    def having(self, names: list[str], depth: int) -> Expression:
+        """A condition on outputs, of those functions that may be used there."""
+        if depth <= 0 or self.integer(0, 1):
+            return call(self.one(*_RELATIONS), self.output(names, depth), self.output(names, depth))
+        if self.integer(0, 2) == 0:
+            return call("not", self.having(names, depth - 1))
+        return call(self.one("and", "or"), *self.some(lambda: self.having(names, depth - 1), 2, 3))
+
+    def output(self, names: list[str], depth: int) -> Expression:
+        if depth <= 0 or self.integer(0, 2):
+            return Column(self.one(*names)) if self.integer(0, 2) else self.number()
+        x = self.output(names, depth - 1)
+        if self.integer(0, 3) == 0:
+            return call("abs", x)
+        return call(self.one("+", "-", "*", "/"), x, self.output(names, depth - 1))
 
 
-def _columns(
-    names: tuple[str, ...], tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
-) -> list[st.SearchStrategy[Expression]]:
-    columns = [Column(name) for name in names] + [Column(name, table) for table, theirs in tables for name in theirs]
-    return [st.sampled_from(columns)] if columns else []
-
-
-class _Expressions:
-    """Strategies for expressions of each kind, by depth."""
-
-    def __init__(self, words: Vocabulary, lookups: tuple[Lookup, ...]) -> None:
-        self.texts = tuple((lookup.table, lookup.texts) for lookup in lookups)
-        self.figures = tuple((lookup.table, lookup.numbers) for lookup in lookups)
-        self.words = words
-        self._known: dict[tuple[str, int], st.SearchStrategy[Any]] = {}
-
-    def _deferred(self, kind: str, depth: int) -> st.SearchStrategy[Any]:
-        if (kind, depth) not in self._known:
-            self._known[kind, depth] = st.deferred(lambda: getattr(self, "_" + kind)(depth))
-        return self._known[kind, depth]
-
-    def number(self, depth: int) -> st.SearchStrategy[Any]:
-        return self._deferred("number", depth)
-
-    def truth(self, depth: int) -> st.SearchStrategy[Any]:
-        return self._deferred("truth", depth)
-
-    def text(self, depth: int) -> st.SearchStrategy[Any]:
-        return self._deferred("text", depth)
-
-    def time(self, depth: int) -> st.SearchStrategy[Any]:
-        return self._deferred("time", depth)
-
-    def day(self, depth: int) -> st.SearchStrategy[Any]:
-        return self._deferred("day", depth)
-
-    def moment(self, depth: int) -> st.SearchStrategy[Any]:
-        return self._deferred("moment", depth)
-
-    def _common(
-        self, x: st.SearchStrategy[Any], constants: st.SearchStrategy[Any], depth: int
-    ) -> list[st.SearchStrategy[Any]]:
-        """What exists for every kind."""
-        branches = st.lists(st.tuples(self.truth(depth - 1), x), min_size=1, max_size=2).map(tuple)
-        return [
-            st.builds(Case, branches, x | st.just(Literal(None))),
-            st.builds(lambda a, b: call("coalesce", a, b), x, constants),
-            st.builds(lambda a, b: Case(((call("=", a, b), Literal(None)),), a), x, constants),
-        ]
-
-    def _number(self, depth: int) -> st.SearchStrategy[Any]:
-        leaves = [*_columns(self.words.numbers, self.figures), _numbers()]
-        if depth <= 0:
-            return st.one_of(leaves)
-        x = self.number(depth - 1)
-        width = st.sampled_from([Literal(1), Literal(5), Literal(10), Literal(Fraction(1, 2)), Literal(Fraction(1, 100))])
-        forms = [
-            *leaves,
-            *self._common(x, _numbers(), depth),
-            st.builds(call, st.sampled_from(["+", "-", "*", "/"]), x, x),
-            st.builds(lambda a, n: call("%", call("floor", a), Literal(n)), x, st.integers(1, 100)),
-            st.builds(negated, x),
-            st.builds(call, st.sampled_from(["abs", "floor", "ceil", "round"]), x),
-            st.builds(lambda a, n: call("round", a, Literal(n)), x, st.integers(-2, 3)),
-            st.builds(lambda a, w: call("bucket", a, w), x, width),
-            st.builds(
-                lambda name, items: call(name, *items),
-                st.sampled_from(["least", "greatest"]),
-                st.lists(x, min_size=1, max_size=3),
-            ),
-            st.builds(lambda a: call("length", a), self.text(depth - 1)),
-        ]
-        if self.words.days or self.words.moments:
-            part = st.sampled_from(DATE_PARTS[:8]).map(Literal)
-            forms.append(st.builds(lambda p, a: call("date_part", p, a), part, self.time(depth - 1)))
-        if self.words.moments:
-            part = st.sampled_from(DATE_PARTS).map(Literal)
-            forms.append(st.builds(lambda p, a: call("date_part", p, a), part, self.moment(depth - 1)))
-        return st.one_of(forms)
-
-    def _text(self, depth: int) -> st.SearchStrategy[Any]:
-        constants = st.sampled_from(self.words.words).map(Literal)
-        leaves = [*_columns(self.words.texts, self.texts), constants]
-        if depth <= 0:
-            return st.one_of(leaves)
-        x = self.text(depth - 1)
-        return st.one_of(
-            *leaves,
-            *self._common(x, constants, depth),
-            st.builds(call, st.sampled_from(["lower", "upper"]), x),
-            st.builds(lambda a, start: call("substr", a, Literal(start)), x, st.integers(1, 5)),
-            st.builds(
-                lambda a, start, n: call("substr", a, Literal(start), Literal(n)), x, st.integers(1, 5), st.integers(0, 5)
-            ),
-        )
-
-    def _day(self, depth: int) -> st.SearchStrategy[Any]:
-        constants = st.dates(_LEAST, _MOST).map(Literal)
-        leaves = [*_columns(self.words.days), constants]
-        if depth <= 0:
-            return st.one_of(leaves)
-        x, unit = self.day(depth - 1), st.sampled_from(DATE_UNITS[:5]).map(Literal)
-        return st.one_of(
-            *leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x)
-        )
-
-    def _moment(self, depth: int) -> st.SearchStrategy[Any]:
-        constants = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(
-            lambda moment: Literal(moment.replace(fold=0))
-        )
-        leaves = [*_columns(self.words.moments), constants]
-        if depth <= 0:
-            return st.one_of(leaves)
-        x, unit = self.moment(depth - 1), st.sampled_from(DATE_UNITS).map(Literal)
-        return st.one_of(
-            *leaves, *self._common(x, constants, depth), st.builds(lambda u, a: call("date_trunc", u, a), unit, x)
-        )
-
-    def _time(self, depth: int) -> st.SearchStrategy[Any]:
-        return st.one_of(
-            *([self.day(depth)] if self.words.days else []), *([self.moment(depth)] if self.words.moments else [])
-        )
-
-    def _truth(self, depth: int) -> st.SearchStrategy[Any]:
-        leaves = [*_columns(self.words.truths), st.booleans().map(Literal)]
-        if depth <= 0:
-            return st.one_of(leaves)
-        deeper = depth - 1
-        number, text = self.number(deeper), self.text(deeper)
-        relation = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
-        several = st.lists(self.truth(deeper), min_size=2, max_size=3)
-        pattern = st.sampled_from(["a%", "%b_", "", "it's", "%"]).map(Literal)
-        values = [_numbers(), st.sampled_from(self.words.words).map(Literal)]
-        return st.one_of(
-            *leaves,
-            st.builds(call, relation, number, number),
-            st.builds(call, relation, text, text),
-            st.builds(call, relation, self.day(deeper), self.day(deeper)),
-            st.builds(call, relation, self.moment(deeper), self.moment(deeper)),
-            st.builds(lambda name, items: call(name, *items), st.sampled_from(["and", "or"]), several),
-            st.builds(lambda a: call("not", a), self.truth(deeper)),
-            st.builds(lambda a, items: call("in", a, *items), number, st.lists(values[0], min_size=1, max_size=3)),
-            st.builds(lambda a, items: call("in", a, *items), text, st.lists(values[1], min_size=1, max_size=3)),
-            st.builds(lambda a: call("is_null", a), number | text | self.truth(deeper)),
-            st.builds(lambda a, p: call("like", a, p), text, pattern),
-        )
-
-
-@lru_cache(maxsize=1000)  # building strategies takes much longer than drawing from them
-def _kinds(words: Vocabulary, lookups: tuple[Lookup, ...]) -> _Expressions:
-    return _Expressions(words, lookups)
-
-
-def expressions(words: Vocabulary, kind: str, depth: int = 3) -> st.SearchStrategy[Expression]:
+@st.composite
+def expressions(draw: st.DrawFn, words: Vocabulary, kind: str, depth: int = 3) -> Expression:
     """Expressions of a kind: number, text, truth, day or moment."""
-    return getattr(_kinds(words, ()), kind)(depth)  # type: ignore[no-any-return]
+    return _Drawer(draw, words).expression(kind, depth)
 
 
 def conditions(words: Vocabulary, depth: int = 3) -> st.SearchStrategy[Expression]:
@@ -250,83 +261,31 @@ def conditions(words: Vocabulary, depth: int = 3) -> st.SearchStrategy[Expressio
     return expressions(words, "truth", depth)
 
 
-@lru_cache(maxsize=1000)
-def _aggregates(kinds: _Expressions, person: str | None, depth: int) -> st.SearchStrategy[Aggregate]:
-    numbers = kinds.number(depth)
-    levels = st.integers(0, 20).map(lambda k: Fraction(k, 20))
-    spread = st.sampled_from(["avg", "sum", "var_samp", "var_pop", "stddev_samp", "stddev_pop"])
-    counted = (numbers | kinds.text(depth)).filter(lambda x: not isinstance(x, Literal))
-    forms = [
-        st.just(Aggregate("count")),
-        st.builds(lambda x: Aggregate("count", x), counted),
-        st.builds(Aggregate, spread, numbers),
-        st.builds(Aggregate, st.sampled_from(["avg", "sum"]), kinds.truth(depth)),
-        st.builds(lambda x, level: Aggregate("quantile", x, level), numbers, levels),
-    ]
-    if person is not None:
-        forms.append(st.just(Aggregate("count_distinct", Column(person))))
-    return st.one_of(forms)
-
-
-@lru_cache(maxsize=10_000)
-def _havings(names: tuple[str, ...], depth: int) -> st.SearchStrategy[Expression]:
-    """Conditions on outputs, of those functions that may be used there."""
-    number: st.SearchStrategy[Expression] = st.sampled_from([Column(name) for name in names]) | _numbers()
-    if depth > 1:
-        number = (
-            number
-            | st.builds(call, st.sampled_from(["+", "-", "*", "/"]), number, number)
-            | st.builds(lambda a: call("abs", a), number)
-        )
-    test = st.builds(call, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), number, number)
-    if depth <= 0:
-        return test
-    deeper = _havings(names, depth - 1)
-    several = st.lists(deeper, min_size=2, max_size=3)
-    logic = st.builds(lambda name, items: call(name, *items), st.sampled_from(["and", "or"]), several)
-    return test | logic | st.builds(lambda a: call("not", a), deeper)
-
-
-@lru_cache(maxsize=1000)
-def _keys(kinds: _Expressions, depth: int) -> st.SearchStrategy[list[Expression]]:
-    key = kinds.text(depth) | kinds.number(depth) | kinds.truth(depth) | kinds.day(depth)
-    return st.lists(key.filter(lambda x: not isinstance(x, Literal)), max_size=2, unique_by=shape)
-
-
-@lru_cache(maxsize=100)
-def _lookups(words: Vocabulary) -> st.SearchStrategy[list[Lookup]]:
-    return st.lists(st.sampled_from(words.lookups), unique=True, max_size=2) if words.lookups else st.just([])
-
-
 @st.composite
 def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Query:
     """A question; with a few keys, aggregates, conditions and joins."""
-    lookups = tuple(draw(_lookups(words)))
-    kinds = _kinds(words, lookups)
-    keys = tuple(draw(_keys(kinds, depth)))
-    values: list[Expression | Aggregate] = list(keys)
-    values += draw(st.lists(_aggregates(kinds, words.person, depth), min_size=1, max_size=3))
+    lookups = tuple(lookup for lookup in words.lookups if draw(st.integers(0, 2)) == 0)
+    drawer = _Drawer(draw, words, lookups)
+    found = {shape(key): key for key in drawer.some(lambda: drawer.key(depth), 0, 2)}
+    values: list[Expression | Aggregate] = list(found.values())
+    values += [drawer.aggregate(depth) for _ in range(draw(st.integers(1, 3)))]
     values = draw(st.permutations(values))
-    names = [f"{draw(st.sampled_from(['n', 'Out', 'the total']))}{i}" for i in range(len(values))]
-    measured = tuple(name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate))
+    names = [f"{drawer.one('n', 'Out', 'the total')}{i}" for i in range(len(values))]
+    measured = [name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate)]
     ordered = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
     return Query(
         table=words.table,
         outputs=tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
-        where=draw(kinds.truth(depth)) if draw(st.booleans()) else None,
-        keys=keys,
+        where=drawer.expression("truth", depth) if draw(st.booleans()) else None,
+        keys=tuple(found.values()),
         joins=tuple(
-            Join(
-                lookup.table,
-                tuple((Column(ours), theirs) for ours, theirs in lookup.on),
-                draw(st.sampled_from(["left", "inner"])),
-            )
+            Join(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), drawer.one("left", "inner"))
             for lookup in lookups
         ),
-        having=draw(_havings(measured, depth)) if draw(st.booleans()) else None,
+        having=drawer.having(measured, depth) if draw(st.booleans()) else None,
         order=tuple(Order(name, draw(st.booleans())) for name in ordered),
         limit=draw(st.none() | st.integers(0, 1000)),
-        offset=draw(st.just(0) | st.integers(0, 10)),
+        offset=draw(st.integers(0, 10)),
     )
 
 

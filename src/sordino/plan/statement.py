@@ -7,7 +7,7 @@ depend on the order of rows or the number of threads.
     cells   one row a row: cleaned columns            (FROM the table, with lookups in public tables)
     lines   person, keys, whole numbers to sum        (WHERE)
     shares  summed by person and group, bounded       (only where a person may have several rows)
-    spread  the number of groups of each person       (only where a person may have too many)
+    spread  each person's weight, by the norm of all shares   (only where a person may have too many groups)
     result  keys, sums over persons
 """
 
@@ -82,14 +82,20 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     shares = _shares(lines, terms, names)
     sums = []
     for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
-        weight = _weight(term, f"n{i}", rows, groups, norm)
+        weight = _weight(term, i, rows, scaled=groups is not None)
         sums += [named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in inner]
     if found:
-        sums.append(named(_sum(_group_weight(groups, "l1")), "found"))
+        sums.append(named(_sum(whole(WEIGHT) if groups is None else column("w")), "found"))
     if groups is None:
         return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums))
-    result = select([*keys, *sums], "shares", group=lines.keys)
-    result = _with(result, "spread", _spread("shares"), using=["u"])
+    weights = [
+        named(_person_weight(*_size(term, i, inner[0], rows), groups, norm), f"w{i}")
+        for i, (term, inner) in enumerate(zip(terms, names, strict=True))
+    ]
+    if found:
+        weights.append(named(_person_weight(whole(1), 1, groups, "l1"), "w"))
+    spread = select([column("u"), *weights], "shares", group=["u"])
+    result = _with(select([*keys, *sums], "shares", group=lines.keys), "spread", spread, using=["u"])
     return Statement(_with(result, "shares", shares), len(keys), len(sums))
 
 
@@ -104,18 +110,16 @@ def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Sta
     shares = select(items, lines.select, "lines", where=[not_null(value)], group=(*owner, value))
     rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
     owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
-    scaled = exp.Mul(this=exp.Paren(this=_group_weight(groups, "l1")), expression=_least(column("n"), rows))
-    weight = exp.IntDiv(this=exp.Paren(this=scaled), expression=column("n"))
+    person = whole(WEIGHT) if groups is None else column("w0")
+    weight = exp.IntDiv(
+        this=exp.Paren(this=exp.Mul(this=person, expression=_least(column("n"), rows))), expression=column("n")
+    )
     total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
     result = select([*keys, total], "shares", group=cell)
     if groups is not None:
-        result = _with(result, "spread", _spread("owned"), using=["u"])
+        weights = named(_person_weight(_least(column("n"), rows), rows, groups, "l1"), "w0")
+        result = _with(result, "spread", select([column("u"), weights], "owned", group=["u"]), using=["u"])
     return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1)
-
-
-def _spread(source: str) -> exp.Select:
-    """The number of groups of each person."""
-    return select([column("u"), named(count_rows(), "g")], source, group=["u"])
 
 
 def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str] = ()) -> exp.Select:
@@ -133,11 +137,6 @@ def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str]
 
 def _argument(term: Term) -> exp.Expr:
     return exp.Star() if term.column is None else column(term.column)
-
-
-def _sum_over_rows(aggregate: exp.Expr) -> exp.Expr:
-    """SUM of no rows is NULL, which stands for 0."""
-    return aggregate if isinstance(aggregate, exp.Count) else exp.func("COALESCE", aggregate, whole(0))
 
 
 def _shares(lines: Lines, terms: Sequence[Term], names: Sequence[Sequence[str]]) -> exp.Select:
@@ -175,29 +174,52 @@ def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
     return value if weight is None else exp.Mul(this=value, expression=exp.Paren(this=weight))
 
 
-def _weight(term: Term, count: str, rows: int, groups: int | None, norm: Norm) -> exp.Expr | None:
+def _weight(term: Term, i: int, rows: int, *, scaled: bool) -> exp.Expr | None:
     """The person's weight in this group in units of 1/WEIGHT, or None where it is always 1."""
-    weight = _group_weight(groups, norm) if groups is not None else None
+    weight: exp.Expr | None = column(f"w{i}") if scaled else None
     if term.partial.bounding != "scale":
         return weight
-    n = column(count)
-    scaled = exp.Mul(this=whole(WEIGHT) if weight is None else exp.Paren(this=weight), expression=_least(n, rows))
-    return exp.IntDiv(this=exp.Paren(this=scaled), expression=exp.func("GREATEST", n.copy(), whole(1)))
+    n = column(f"n{i}")
+    scale = exp.Mul(this=weight or whole(WEIGHT), expression=_least(n, rows))
+    return exp.IntDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
 
 
-def _group_weight(groups: int | None, norm: Norm) -> exp.Expr:
-    """The largest whole w <= WEIGHT with w g <= WEIGHT k (l1), or with w^2 g <= WEIGHT^2 k (l2).
+def _size(term: Term, i: int, name: str, rows: int) -> tuple[exp.Expr, int]:
+    """How much a person's bounded share of one group weighs, and the most that it can: a norm of it, in a common unit."""
+    match term.partial.bounding:
+        case "once":
+            return whole(1), 1
+        case "scale":
+            return _least(column(f"n{i}"), rows), rows
+        case "clip":
+            grid = term.partial.grid
+            most = rows if grid is None else rows * max(abs(grid.first), abs(grid.last))
+            own = _clipped(term, column(name), rows, weighted=False)
+            return (exp.Abs(this=own) if grid is not None and grid.first < 0 else own), max(most, 1)
 
-    The square root is exact: for whole S < 2^52 the float nearest to sqrt(S) has the same floor.
+
+def _person_weight(size: exp.Expr, most: int, groups: int, norm: Norm) -> exp.Expr:
+    """Over the groups of one person: the largest whole w <= WEIGHT with w |x| <= WEIGHT * bound, x being all shares.
+
+    The bound is groups * most in L1, sqrt(groups) * most in L2, each share being at most `most`. Shares are counted in whole
+    units, rounded up, so that nothing overflows; a unit is 1 unless `most` is very large. The square root is exact: for
+    whole S <= 2^32 the float nearest to sqrt(S) has the same floor.
     """
-    if groups is None:
-        return whole(WEIGHT)
-    g = column("g")
+    unit = max(1, most >> (20 if norm == "l1" else (28 - groups.bit_length()) // 2))
+    if unit > 1:
+        size = exp.IntDiv(this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))), expression=whole(unit))
     if norm == "l1":
-        most = exp.Mul(this=whole(WEIGHT), expression=_least(g, groups))
-        return exp.IntDiv(this=exp.Paren(this=most), expression=g.copy())
-    square = exp.cast(exp.Paren(this=exp.IntDiv(this=whole(WEIGHT**2 * groups), expression=g)), "DOUBLE")
-    return exp.func("LEAST", exp.cast(exp.func("FLOOR", exp.func("SQRT", square)), "BIGINT"), whole(WEIGHT))
+        total, bound = exp.Sum(this=size), WEIGHT * (groups * most // unit)
+    else:
+        total = exp.Sum(this=exp.Mul(this=exp.Paren(this=size), expression=exp.Paren(this=size.copy())))
+        bound = WEIGHT**2 * (groups * most**2 // unit**2)
+    # no person has anything in 2^40 groups, so that the sum fits into 64 bits
+    positive = exp.func("GREATEST", exp.cast(total, "BIGINT"), whole(1))
+    ratio = exp.Paren(this=exp.IntDiv(this=whole(bound), expression=positive))
+    if norm == "l1":
+        return exp.func("LEAST", ratio, whole(WEIGHT))
+    square = exp.func("LEAST", ratio, whole(WEIGHT**2))
+    return exp.cast(exp.func("FLOOR", exp.func("SQRT", exp.cast(square, "DOUBLE"))), "BIGINT")
 
 
 def _least(value: exp.Expr, most: int) -> exp.Expr:

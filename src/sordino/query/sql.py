@@ -284,5 +284,5 @@ def _whole(text: str, select: exp.Select, clause: str) -> int | None:
         or not str(words.this).isdigit()
         or len(str(words.this)) > 18
     ):
-        raise refusal(text, node, (f"{clause.upper()} takes a whole number", f"Write {clause.upper()} 10."))
+        raise refusal(text, words, (f"{clause.upper()} takes a whole number", f"Write {clause.upper()} 10."))
     return int(str(words.this))

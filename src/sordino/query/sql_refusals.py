@@ -71,13 +71,23 @@ UNKNOWN = "it is not part of the supported SQL", "See docs/sql.md for what is."
 
 def refusal(text: str, node: exp.Expression, reason: tuple[str, str]) -> UnsupportedSQL:
     """The error for a part of the text: what, where (the first name in it, where the parser tells), and what to write."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    where = f" at {place(text, min(starts))}" if starts else ""
+    places = [(part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta]
+    first, last = min((start for start, _ in places), default=0), max((end for _, end in places), default=0)
+    shown = shortened(_written(node) or (text[first : last + 1] if places else type(node).__name__))
+    return UnsupportedSQL(f"{shown} at {place(text, first)}" if places else shown, *reason)
+
+
+def _written(node: exp.Expression) -> str:
+    """The part as SQL; nothing if it is deep, since sqlglot takes exponential time to write some nested functions."""
+    level: list[exp.Expression] = [node]
+    for _ in range(6):
+        level = [child for part in level for child in part.iter_expressions()]
+    if level:
+        return ""
     try:
-        shown = shortened(node.sql(comments=False, unsupported_level=ErrorLevel.IGNORE))
+        return node.sql(comments=False, unsupported_level=ErrorLevel.IGNORE)
     except Exception:  # the writer of a part that we do not understand may fail in any way; the refusal stands
-        shown = ""
-    return UnsupportedSQL(f"{shown or type(node).__name__}{where}", *reason)
+        return ""
 
 
 def arguments(text: str, node: exp.Expression, *known: str) -> None:

@@ -25,12 +25,12 @@ class Rows(Partial):
     """The number of rows; with an argument, of rows where it is not NULL."""
 
     bounding: ClassVar[Literal["clip", "scale", "once"]] = "clip"
-    what: str = "*"
+    what: str | None = None
 
     @property
     def label(self) -> str:
         """What is summed, in words."""
-        return "number of rows" if self.what == "*" else f"number of {self.what}"
+        return "number of rows" if self.what is None else f"number of values of {self.what}"
 
     @property
     def serves(self) -> frozenset[str]:
@@ -50,7 +50,7 @@ class Rows(Partial):
     @property
     def always(self) -> bool:
         """COUNT(*) counts every row; an argument may be NULL, even where the declaration says that it is not."""
-        return self.what == "*"
+        return self.what is None
 
     @property
     def unit(self) -> Fraction:
