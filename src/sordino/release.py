@@ -6,6 +6,7 @@ and finishes the aggregates. What happens after the noise is post-processing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,16 +119,15 @@ def _rows(exact: Exact) -> list[tuple[Any, ...]]:
 
 def _cells(exact: Exact, place: dict[tuple[Any, ...], int], first: int) -> list[Cells]:
     """For each group its values, counted from the first point of the grid, and their weights, sorted."""
-    found: list[list[tuple[int, int]]] = [[] for _ in place]
-    for (*key, cell), (weight,) in zip(_rows(exact), exact.sums, strict=True):
-        if weight and (at := place.get(tuple(key))) is not None:
-            found[at].append((cell - first, weight))
-    return [_arrays(sorted(pairs)) for pairs in found]
-
-
-def _arrays(pairs: list[tuple[int, int]]) -> Cells:
-    array = np.array(pairs, np.int64).reshape(-1, 2)
-    return array[:, 0], array[:, 1]
+    *keys, column = exact.keys
+    cells, weights = np.array(column, np.int64) - first, exact.sums[:, 0].astype(np.int64)
+    rows = zip(*keys, strict=True) if keys else iter([()] * len(cells))
+    places = np.fromiter((place.get(key, -1) for key in rows), np.int64, len(cells))
+    order = np.lexsort((cells, places))
+    order = order[(weights[order] > 0) & (places[order] >= 0)]
+    starts = np.searchsorted(places[order], np.arange(len(place) + 1))
+    sorted_cells, sorted_weights = cells[order], weights[order]
+    return [(sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())]
 
 
 def _noisy(plan: Plan, i: int, groups: Groups) -> Integers:

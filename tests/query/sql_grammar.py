@@ -1,6 +1,6 @@
 """Random questions of the supported syntax, in the tree's one form; and the converse of the parser, from tree to SQL.
 
-`queries(vocabulary)` draws questions whose expressions fit the kinds of the columns, so that most can be planned and run on a
+`queries(vocabulary)` draws questions whose expressions fit the kinds of the columns, so that most can be run on a
 table declared with these columns (give every kind at least one column); `to_sql` writes one down.
 """
 
@@ -103,7 +103,7 @@ class _Drawer:
 
     def column(self, names: tuple[str, ...], others: Iterable[Column] = ()) -> Expression | None:
         columns = [*map(Column, names), *others]
-        return self.one(*columns) if columns and self.integer(0, 3) else None  # type: ignore[no-any-return]
+        return self.one(*columns) if columns and self.integer(0, 3) else None
 
     def same(self, kind: str, depth: int) -> Expression | None:
         """Now and then, what exists for every kind: CASE, COALESCE, NULLIF."""

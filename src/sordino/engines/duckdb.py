@@ -100,14 +100,11 @@ class DuckDB:
         """The exact sums of a statement."""
         with self._lock:
             try:
-                result = self._connection.execute(statement.text(self.dialect))
-                columns = list(zip(*result.fetchall(), strict=True))
+                rows = self._connection.execute(statement.text(self.dialect)).fetchall()
             except Exception:  # whatever it says may quote a cell
                 raise EngineFailed from None
-        width = statement.keys + statement.sums
-        if not columns:
-            columns = [()] * width
-        sums = np.empty((len(columns[0]), statement.sums), object)
+        columns = list(zip(*rows, strict=True)) or [()] * (statement.keys + statement.sums)
+        sums = np.empty((len(rows), statement.sums), object)
         for j, cells in enumerate(columns[statement.keys :]):
             sums[:, j] = cells
         return Exact(tuple(list(cells) for cells in columns[: statement.keys]), sums)

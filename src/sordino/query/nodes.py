@@ -65,8 +65,8 @@ def null(kind: str) -> exp.Expression:
 
 
 def whole(value: int) -> exp.Expression:
-    """A BIGINT constant; always cast, since the engine computes with bare small numbers in 32 bits."""
-    return cast(exp.Literal.number(str(value)), "bigint")
+    """A whole constant that stands beside a BIGINT; alone it is cast, since the engine computes with small ones in 32 bits."""
+    return exp.Literal.number(str(value))
 
 
 def nearest_double(value: Fraction) -> float:
@@ -84,7 +84,7 @@ def real(value: Fraction | float) -> exp.Expression:
         name = "NaN" if math.isnan(nearest) else "Infinity" if nearest > 0 else "-Infinity"
         return cast(exp.Literal.string(name), "double")
     text = repr(nearest + 0.0)
-    return cast(exp.Literal.number(text if "e" in text else text + "e0"), "double")
+    return exp.Literal.number(text if "e" in text else text + "e0")
 
 
 def double_at_least(value: Fraction) -> float:
@@ -181,7 +181,7 @@ def constant(value: Value) -> Typed:
             if exact.denominator == 1:
                 known = (int(exact),)
                 number = Number(exact, exact, number.step, (int(exact),), nullable=False)
-            return Typed(number, whole(int(exact)) if number.integral else real(exact), known)
+            return Typed(number, cast(whole(int(exact)), "bigint") if number.integral else real(exact), known)
         case str():
             if not _text_is_clean(value):
                 raise InvalidInput(f"the text {show(value)}", "a text holds no NUL and no half of a surrogate pair",
@@ -197,7 +197,7 @@ def constant(value: Value) -> Typed:
 
 
 def text_list(values: Sequence[str]) -> exp.Expression:
-    """A list of texts: one literal to be split where some sign occurs in none of them, since long lists take time to parse."""
+    """A list of texts: one literal to be split by a sign that occurs in none of them, since long lists take time to parse."""
     sign = next((sign for sign in "|;,/\n\t" if not any(sign in value for value in values)), None)
     if sign is None or not values:
         return exp.Array(expressions=[exp.Literal.string(value) for value in values])
