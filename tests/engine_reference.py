@@ -324,11 +324,12 @@ def _channel(
     for (person, _), (_, size, _) in bounded.items():
         sizes[person].append(size)
     if channel.partial.bounding == "once":
-        sizes = {person: [1] * g for person, (_, g) in weights.items()}  # type: ignore[assignment]
+        sizes = {person: [1] * g for person, (_, g) in weights.items()}
     most = _most(plan, channel)
     whole = {person: unit if not plan.who.scaled else _person_weight(plan, all_, most) for person, all_ in sizes.items()}
     return _add(
-        (key, tuple(whole[person] * part[0] // part[1] * v for v in total)) for (person, key), (total, _, part) in bounded.items()
+        (key, tuple(whole[person] * part[0] // part[1] * v for v in total))
+        for (person, key), (total, _, part) in bounded.items()
     )
 
 

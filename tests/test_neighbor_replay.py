@@ -154,7 +154,7 @@ def test_many(part: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_direct_campaign(part: int) -> None:
-    seeds = range(part * 10_000 + 100, part * 10_000 + 300)
+    seeds = range(part * 10_000 + 100, part * 10_000 + 200)
     assert list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness={}) for s in seeds))) == []
 
 
@@ -448,7 +448,10 @@ def test_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each way to break the bounding is found as a broken bound; the right one has none (test_many)."""
     for module, attribute, replacement in BROKEN[name]:
         monkeypatch.setattr(module, attribute, replacement)
-    assert any("Moved(" in text for text in _wrong(40))
+    # without persons there are no weights, which tables side by side need
+    alone = (direct(seed, queries=3, pairs=2, tightness={}) for seed in range(40))
+    wrong = itertools.chain(*alone) if name == "each row is a person" else _wrong(40)
+    assert any("Moved(" in text for text in wrong)
 
 
 def test_rows_of_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

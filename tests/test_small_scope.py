@@ -323,4 +323,5 @@ def test_chains_of_two() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["sum", "avg", "var_pop"])
 def test_chains_of_three(function: str) -> None:
-    assert _check_chains([*chains(1), *chains(2), *chains(3)], function) == 1
+    longest = chains(3) if function == "sum" else chains(3)[::8]
+    assert _check_chains([*chains(1), *chains(2), *longest], function) == 1

@@ -45,7 +45,7 @@ class EngineFailed(SordinoError):
     def __init__(self) -> None:
         super().__init__(
             "the engine could not finish this query, and its charge stays spent. "
-            "Check memory, disk space and that the source files are unchanged; details are withheld because they may quote data."
+            "Check memory, disk space and that the source files are unchanged; details are withheld, as they may quote data."
         )
 
 

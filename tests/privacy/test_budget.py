@@ -15,10 +15,10 @@ from sordino.privacy.budget import Budget
 
 
 def test_a_float_is_read_at_the_smaller_of_its_readings() -> None:
-    assert Budget(0.1, 1e-10) == Budget(Fraction(1, 10), Fraction(1, 10**10))  # type: ignore[arg-type]
-    assert Budget(0.3).epsilon == Fraction(0.3) < Fraction(3, 10)  # type: ignore[arg-type]
-    assert Budget(np.float64(0.1)).epsilon == Fraction(1, 10)  # type: ignore[arg-type]
-    assert Budget(Decimal("0.3")).epsilon == Fraction(3, 10)  # type: ignore[arg-type]
+    assert Budget(0.1, 1e-10) == Budget(Fraction(1, 10), Fraction(1, 10**10))
+    assert Budget(0.3).epsilon == Fraction(0.3) < Fraction(3, 10)
+    assert Budget(np.float64(0.1)).epsilon == Fraction(1, 10)
+    assert Budget(Decimal("0.3")).epsilon == Fraction(3, 10)
 
 
 def test_delta_is_zero_unless_given() -> None:
@@ -28,7 +28,7 @@ def test_delta_is_zero_unless_given() -> None:
 def test_it_is_frozen_and_equal_by_value() -> None:
     budget = Budget(Fraction(1), Fraction(1, 100))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        budget.epsilon = Fraction(2)  # type: ignore[misc]
+        budget.epsilon = Fraction(2)
     assert budget == Budget(Fraction(1), Fraction(1, 100))
     assert len({budget, Budget(Fraction(1), Fraction(1, 100))}) == 1
 

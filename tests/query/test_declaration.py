@@ -155,7 +155,7 @@ def test_numbers_are_exact_from_toml_and_the_typed_decimal_from_python(tmp_path:
     columns = {"x": {"type": "float", "min": np.float64(0.1), "max": 0.7, "step": Decimal("0.1")}}
     same = Dataset(tmp_path / "visits.parquet", unit="row", columns=columns, budget={"epsilon": 0.3, "delta": 0.1})
     assert same.tables == loaded.tables
-    assert same.budget == Budget(0.3, 0.1)  # type: ignore[arg-type]  # a promise: the smaller reading of the float
+    assert same.budget == Budget(0.3, 0.1)  # a promise: the smaller reading of the float
     assert replace(same, budget=loaded.budget) == loaded
 
 

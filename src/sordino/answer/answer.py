@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.privacy.exact import Number
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
+from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.query.tree import Expression, Order, Value
 
 __all__ = ["Answer", "EstimateColumn", "KeyColumn", "nonnegative", "whole", "within"]

@@ -65,7 +65,7 @@ def null(kind: str) -> exp.Expression:
 
 
 def whole(value: int) -> exp.Expression:
-    """A whole constant that stands beside a BIGINT; alone it is cast, since the engine computes with small ones in 32 bits."""
+    """A whole constant beside a BIGINT; alone it must be cast, since the engine computes with small ones in 32 bits."""
     return exp.Literal.number(str(value))
 
 
@@ -84,7 +84,8 @@ def real(value: Fraction | float) -> exp.Expression:
         name = "NaN" if math.isnan(nearest) else "Infinity" if nearest > 0 else "-Infinity"
         return cast(exp.Literal.string(name), "double")
     text = repr(nearest + 0.0)
-    return exp.Literal.number(text if "e" in text else text + "e0")
+    # not Literal.number, which writes a negative -0.5e0 as -0.5, a decimal
+    return exp.Literal(this=text if "e" in text else text + "e0", is_string=False)
 
 
 def double_at_least(value: Fraction) -> float:
@@ -197,7 +198,7 @@ def constant(value: Value) -> Typed:
 
 
 def text_list(values: Sequence[str]) -> exp.Expression:
-    """A list of texts: one literal to be split by a sign that occurs in none of them, since long lists take time to parse."""
+    """A list of texts: one literal split by a sign that occurs in none of them, since long lists take time to parse."""
     sign = next((sign for sign in "|;,/\n\t" if not any(sign in value for value in values)), None)
     if sign is None or not values:
         return exp.Array(expressions=[exp.Literal.string(value) for value in values])

@@ -25,11 +25,17 @@ class Column:
     table: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal:
-    """A constant; a number is an int or an exact Fraction, never a float."""
+    """A constant; a number is an int or an exact Fraction, never a float. TRUE and 1 are different constants."""
 
     value: Value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Join:
-    """Look up a row of a public table: where each left expression (of the asked table) equals the public column on its right.
+    """Look up a row of a public table: where each column of the asked table equals the public column beside it.
 
     A `left` join keeps rows that find nothing, with NULLs; an `inner` join drops them.
     """

@@ -14,6 +14,7 @@ from typing import TypeAlias
 __all__ = ["FIRST_DAY", "LARGEST", "LAST_DAY", "Day", "Moment", "Nothing", "Number", "Text", "Truth", "Type"]
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
+FIRST_MOMENT, LAST_MOMENT = datetime.combine(FIRST_DAY, datetime.min.time()), datetime.combine(LAST_DAY, datetime.max.time())
 LARGEST = 2**62
 """Whole numbers below this magnitude are computed in 64-bit integers; one addition of two of them cannot overflow."""
 
@@ -73,8 +74,8 @@ class Day:
 class Moment:
     """A date with a time of day, without time zone, within public bounds."""
 
-    lower: datetime = datetime.combine(FIRST_DAY, datetime.min.time())
-    upper: datetime = datetime.combine(LAST_DAY, datetime.max.time())
+    lower: datetime = FIRST_MOMENT
+    upper: datetime = LAST_MOMENT
     nullable: bool = True
 
 
