@@ -36,7 +36,8 @@ from sordino.query.dataset import Dataset, Table
 from sordino.release import exact_groups
 
 Cells = tuple[Any, ...]
-Vector = tuple[int, ...]
+Vector = tuple[Any, ...]
+"""Whole numbers; fractions where `split` took weights out."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class Bench:
 def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     """The sums of each of many tables, out of the sums of `joint`, which is `plan` grouped by the table as its last key.
 
-    Where a person cannot be in too many groups, `plan` has no weights and `joint` has, all of them equal to 1.
+    Where a person cannot be in too many groups, `plan` has no weights and `joint` has: all are 1, or (of long numbers, which
+    are weighed in coarse units) a hair below.
     """
     units = [theirs // ours for ours, theirs in zip(plan.units, joint.units, strict=True)]
     tables: dict[int, Exactly] = defaultdict(
@@ -104,8 +106,7 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     )
     for i, (own, unit) in enumerate(zip(sums.vectors, units, strict=True)):
         for (*key, w), vector in own.items():
-            assert all(v % unit == 0 for v in vector)
-            tables[w].vectors[i][tuple(key)] = tuple(v // unit for v in vector)
+            tables[w].vectors[i][tuple(key)] = tuple(Fraction(v) / unit for v in vector)
     for i, cells in enumerate(sums.cells):
         for (*key, w), counts in cells.items():
             tables[w].cells[i][tuple(key)] = counts
@@ -122,13 +123,13 @@ class Moved:
 
     part: str
     norm: str
-    observed: int
+    observed: Fraction | int
     declared: int
 
     @property
     def tightness(self) -> float:
         """1 where the bound is reached; above 1 it is broken."""
-        return self.observed / self.declared if self.declared else math.inf if self.observed else 0.0
+        return float(Fraction(self.observed) / self.declared) if self.declared else math.inf if self.observed else 0.0
 
 
 def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:

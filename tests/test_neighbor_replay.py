@@ -165,6 +165,20 @@ def test_many_campaign(part: int) -> None:
     assert list(itertools.chain(*(many(s, queries=8, bases=20, pairs=6, tightness={}) for s in seeds))) == []
 
 
+def nearly(one: Exactly, other: Exactly) -> bool:
+    """The same but for a thousandth, by which long numbers are scaled down where weights are."""
+    if (one.cells, one.found) != (other.cells, other.found):
+        return False
+    for a, b in zip(one.vectors, other.vectors, strict=True):
+        pairs = [
+            (x, y) for k in a.keys() | b.keys() for x, y in itertools.zip_longest(a.get(k, ()), b.get(k, ()), fillvalue=0)
+        ]
+        most = max((abs(x) for x, _ in pairs), default=0)
+        if any(abs(x - y) * 1000 > most for x, y in pairs):
+            return False
+    return True
+
+
 def test_side_by_side_is_the_same_as_alone() -> None:
     compared = 0
     for seed in range(5):
@@ -182,7 +196,7 @@ def test_side_by_side_is_the_same_as_alone() -> None:
             parts = split(found, joint, bench().run(joint))
             for w, table in enumerate(tables):
                 bench().load({"data": world.table(table)})
-                assert bench().run(found) == parts[w]
+                assert nearly(bench().run(found), parts[w])
                 compared += 1
     assert compared > 30
 

@@ -28,7 +28,7 @@ def test_delta_is_zero_unless_given() -> None:
 def test_it_is_frozen_and_equal_by_value() -> None:
     budget = Budget(Fraction(1), Fraction(1, 100))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        budget.epsilon = Fraction(2)
+        budget.epsilon = Fraction(2)  # type: ignore[misc]
     assert budget == Budget(Fraction(1), Fraction(1, 100))
     assert len({budget, Budget(Fraction(1), Fraction(1, 100))}) == 1
 
