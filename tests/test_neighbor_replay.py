@@ -76,11 +76,11 @@ def random_plans(rng: random.Random, world: World, dataset: Dataset, count: int)
 
 
 def note(tightness: Tightness, world: World, distances: list[Moved]) -> list[str]:
-    """Keep the largest ratios, and return what is broken; L0 is told to people only and has a test of its own."""
+    """Keep the largest ratios, and return what is broken."""
     for one in distances:
         key = (one.part, world.neighbors, one.norm)
         tightness[key] = max(tightness.get(key, 0.0), one.tightness)
-    return [str(one) for one in distances if one.tightness > 1 and one.norm != "l0"]
+    return [str(one) for one in distances if one.tightness > 1]
 
 
 def show(tightness: Tightness) -> None:

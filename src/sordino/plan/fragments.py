@@ -46,6 +46,7 @@ def select(
     *,
     where: Sequence[exp.Expr] = (),
     group: Sequence[str] = (),
+    having: Sequence[exp.Expr] = (),
 ) -> exp.Select:
     """SELECT items FROM a table by name, or a subquery under an alias."""
     found = exp.Select(expressions=list(items))
@@ -55,4 +56,6 @@ def select(
     found = found.from_(origin, copy=False)
     if where:
         found = found.where(*where, copy=False)
-    return found.group_by(*(column(name) for name in group), copy=False) if group else found
+    if group:
+        found = found.group_by(*(column(name) for name in group), copy=False)
+    return found.having(*having, copy=False) if having else found

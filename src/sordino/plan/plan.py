@@ -206,7 +206,7 @@ def _moved(who: Contribution, unit: int) -> int:
 def _lines(
     scope: Scope, where: Typed | None, keys: tuple[Key, ...], channels: list[Channel], quantiles: list[Quantiles]
 ) -> Lines:
-    """Person, keys and values of the rows that count; rows without a person or a key belong to no group."""
+    """Person, keys and values of the rows that satisfy the condition; rows without a person are dropped."""
     items = [named(key.sql, f"k{i}") for i, key in enumerate(keys)]
     items += [named(c.value, f"v{i}") for i, c in enumerate(channels) if c.value is not None]
     items += [named(q.value, f"q{i}") for i, q in enumerate(quantiles)]
@@ -215,11 +215,8 @@ def _lines(
     if person:
         items.insert(0, column("u"))
         present.insert(0, not_null("u"))
-    inner = select(items or [named(exp.true(), "c")], scope.cells(), "cells", where=present)
-    names = tuple(f"k{i}" for i in range(len(keys)))
-    if names:
-        inner = select([exp.Star()], inner, "keyed", where=[not_null(name) for name in names])
-    return Lines(inner, names, person)
+    lines = select(items or [named(exp.true(), "c")], scope.cells(), "cells", where=present)
+    return Lines(lines, tuple(f"k{i}" for i in range(len(keys))), person)
 
 
 def _errors(

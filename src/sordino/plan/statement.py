@@ -7,7 +7,7 @@ depend on the order of rows or the number of threads.
     cells   one row a row: cleaned columns            (FROM the table, with lookups in public tables)
     lines   person, keys, whole numbers to sum        (WHERE)
     shares  summed by person and group, bounded       (only where a person may have several rows)
-    spread  each person's weight, by the norm of all shares   (only where a person may have too many groups)
+    spread  the weights of persons who must be scaled, by the norm of all their shares
     result  keys, sums over persons
 """
 
@@ -31,7 +31,11 @@ Norm = Literal["l1", "l2"]
 
 @dataclass(frozen=True)
 class Lines:
-    """The cleaned, filtered rows: a SELECT with the columns `u` (the person, if there is one), keys, and values."""
+    """The cleaned, filtered rows: a SELECT with the columns `u` (the person, if there is one), keys, and values.
+
+    Rows whose key is NULL belong to no group; they are left out after summing, because a filter on rows would cost the
+    engine its dictionaries.
+    """
 
     select: exp.Select
     keys: tuple[str, ...]
@@ -78,14 +82,14 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
             for s, name in zip(term.partial.sums(_argument(term)), inner, strict=True)
         ]
         sums += [named(count_rows(), "found")] if found else []
-        return Statement(select([*keys, *sums], lines.select, "lines", group=lines.keys), len(keys), len(sums))
+        return Statement(_by(lines.keys, [*keys, *sums], lines), len(keys), len(sums))
     shares = _shares(lines, terms, names)
     sums = []
     for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
         weight = _weight(term, i, rows, scaled=groups is not None)
         sums += [named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in inner]
     if found:
-        sums.append(named(_sum(whole(WEIGHT) if groups is None else column("w")), "found"))
+        sums.append(named(_sum(whole(WEIGHT) if groups is None else _full(column("w"))), "found"))
     if groups is None:
         return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums))
     weights = [
@@ -94,7 +98,7 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     ]
     if found:
         weights.append(named(_person_weight(whole(1), 1, groups, "l1"), "w"))
-    spread = select([column("u"), *weights], "shares", group=["u"])
+    spread = select([column("u"), *weights], "shares", group=["u"], having=[_lighter(weights)])
     result = _with(select([*keys, *sums], "shares", group=lines.keys), "spread", spread, using=["u"])
     return Statement(_with(result, "shares", shares), len(keys), len(sums))
 
@@ -104,29 +108,41 @@ def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Sta
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
-        found = select([*keys, named(count_rows(), "w")], lines.select, "lines", where=[not_null(value)], group=cell)
-        return Statement(found, len(keys), 1)
+        return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1)
     items = [column("u"), *keys, named(count_rows(), "c")]
-    shares = select(items, lines.select, "lines", where=[not_null(value)], group=(*owner, value))
+    shares = _by(cell, items, lines, "u")
     rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
     owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
-    person = whole(WEIGHT) if groups is None else column("w0")
+    person = whole(WEIGHT) if groups is None else _full(column("w0"))
     weight = exp.IntDiv(
         this=exp.Paren(this=exp.Mul(this=person, expression=_least(column("n"), rows))), expression=column("n")
     )
     total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
     result = select([*keys, total], "shares", group=cell)
     if groups is not None:
-        weights = named(_person_weight(_least(column("n"), rows), rows, groups, "l1"), "w0")
-        result = _with(result, "spread", select([column("u"), weights], "owned", group=["u"]), using=["u"])
+        weights = [named(_person_weight(_least(column("n"), rows), rows, groups, "l1"), "w0")]
+        spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
+        result = _with(result, "spread", spread, using=["u"])
     return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1)
+
+
+def _full(weight: exp.Expr) -> exp.Expr:
+    """Persons who need no scaling are not in `spread`: their weight is whole."""
+    return exp.Coalesce(this=weight, expressions=[whole(WEIGHT)])
+
+
+def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
+    """Some weight is less than whole."""
+    below = [exp.LT(this=weight.this.copy(), expression=whole(WEIGHT)) for weight in weights]
+    return exp.Paren(this=exp.or_(*below, copy=False)) if len(below) > 1 else below[0]
 
 
 def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str] = ()) -> exp.Select:
     """The result with one more named subquery in front, joined to it by some columns if they are given."""
     if using:
         table = exp.Table(this=identifier(name))
-        result = result.join(table, using=[identifier(column) for column in using], copy=False)
+        kind = "LEFT" if name == "spread" else "INNER"
+        result = result.join(table, using=[identifier(column) for column in using], join_type=kind, copy=False)
     before = result.args.get("with_")
     result = result.with_(identifier(name), as_=query, materialized=name != "spread", append=False, copy=False)
     if before is not None:
@@ -151,8 +167,12 @@ def _shares(lines: Lines, terms: Sequence[Term], names: Sequence[Sequence[str]])
         if term.partial.bounding == "scale":
             every = exp.Star() if term.partial.every_row else argument
             sums.append(named(exp.Count(this=every), f"n{i}"))
-    owner = ("u", *lines.keys)
-    return select([*(column(name) for name in owner), *sums], lines.select, "lines", group=owner)
+    return _by(lines.keys, [column("u"), *(column(key) for key in lines.keys), *sums], lines, "u")
+
+
+def _by(keys: Sequence[str], items: Sequence[exp.Expr], lines: Lines, *more: str) -> exp.Select:
+    """The lines summed by keys, and more, where no key is NULL."""
+    return select(items, lines.select, "lines", group=(*more, *keys), having=[not_null(key) for key in keys])
 
 
 def _clipped(term: Term, own: exp.Expr, rows: int, weighted: bool) -> exp.Expr:
@@ -176,7 +196,7 @@ def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
 
 def _weight(term: Term, i: int, rows: int, *, scaled: bool) -> exp.Expr | None:
     """The person's weight in this group in units of 1/WEIGHT, or None where it is always 1."""
-    weight: exp.Expr | None = column(f"w{i}") if scaled else None
+    weight: exp.Expr | None = _full(column(f"w{i}")) if scaled else None
     if term.partial.bounding != "scale":
         return weight
     n = column(f"n{i}")
