@@ -144,7 +144,8 @@ def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
         ]
         norm = "l1" if plan.price.family == "laplace" else "l2"
         if norm == "l1":
-            found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
+            if sensitivity.l1 is not None:
+                found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
         else:
             found.append(Moved(name, "l2", sum(d * d for d in differences), sensitivity.l2_squared))
         found.append(Moved(name, "linf", max(differences, default=0), sensitivity.linf))

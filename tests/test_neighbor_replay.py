@@ -410,7 +410,7 @@ def test_a_column_called_star_is_not_all_rows() -> None:
 
 def halved(partial: Any, who: Contribution, weight: int) -> Sensitivity:
     true = TRUE_BOUNDING(partial, who, weight)
-    return Sensitivity(true.l0, true.l1 // 2, true.l2_squared // 4, true.linf // 2)
+    return Sensitivity(true.l0, (true.l1 or 0) // 2, true.l2_squared // 4, true.linf // 2)
 
 
 def as_if_added(partial: Any, who: Contribution, weight: int) -> Sensitivity:

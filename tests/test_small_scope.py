@@ -166,7 +166,7 @@ def ratios(plan: Plan, part: str, worst: dict[str, int], family: str) -> dict[st
     if part == "quantile":
         return {"l1": worst["l1"] / plan.moved}
     declared = plan.sensitivities[int(part)]
-    own = worst["l1"] / declared.l1 if family == "laplace" else worst["l2"] / declared.l2_squared
+    own = worst["l1"] / (declared.l1 or 0) if family == "laplace" else worst["l2"] / declared.l2_squared
     return {"l1" if family == "laplace" else "l2": own, "linf": worst["linf"] / declared.linf}
 
 

@@ -49,6 +49,7 @@ def plan(sql: str, data: so.Dataset | None = None, meter: TwoMeterFilter | None 
 def norms(made: Plan, channel: int = 0) -> tuple[int | Fraction, int | Fraction, int | Fraction]:
     """L1, squared L2 and Linf in the answer's own units."""
     s, unit = made.sensitivities[channel], made.channels[channel].partial.unit / made.units[channel]
+    assert s.l1 is not None
     return s.l1 * unit, s.l2_squared * unit**2, s.linf * unit
 
 
@@ -175,6 +176,7 @@ def test_laplace_noise_keeps_the_promise_of_the_answer() -> None:
     spent = Fraction(0)
     for mechanism, sensitivity in zip(made.price.mechanisms, made.sensitivities, strict=True):
         assert mechanism is not None
+        assert sensitivity.l1 is not None
         spent += sensitivity.l1 / mechanism.scale
     assert spent == made.charge.pure == 1
     assert made.price.delta == 0
@@ -287,6 +289,24 @@ def test_public_tables_cost_nothing() -> None:
     made = plan("SELECT region, COUNT(*), AVG(ward = 'A') FROM regions GROUP BY region")
     assert made.charge == so.Charge(Fraction(0), Fraction(0), Fraction(0))
     assert "nobody" in str(made)
+
+
+def test_a_lookup_finds_at_most_one_row() -> None:
+    """Whole keys compared as floats could meet several public rows."""
+    ids = {"source": pa.table({"id": [2**53 - 1, 2**53]}), "public": True, "key": ["id"],
+           "columns": {"id": {"type": "int", "min": 0, "max": 2**53}}}  # fmt: skip
+    for private in ({"type": "int"}, {"type": "float"}):
+        rows = {"source": pa.table({"x": [2**60]}), "unit": "row", "columns": {"x": private}}
+        data = so.Dataset(tables={"t": rows, "ids": ids}, budget=so.Budget(1))
+        with pytest.raises(InvalidInput, match="as int with min and max"):
+            plan("SELECT COUNT(*) FROM t JOIN ids ON t.x = ids.id", data)
+
+
+def test_a_person_in_many_groups_has_no_l1_under_gaussian_noise() -> None:
+    sql = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
+    assert plan(sql, epsilon=1, mechanism="gaussian").sensitivities[0].l1 is None
+    assert "L1 any" in str(plan(sql, epsilon=1, mechanism="gaussian"))
+    assert plan(sql, epsilon=1, mechanism="laplace").sensitivities[0].l1 is not None
 
 
 def test_key_selection_weights_count_persons() -> None:

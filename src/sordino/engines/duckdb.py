@@ -5,12 +5,13 @@ Errors of the engine quote cells, so none of their text ever leaves this file.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,21 @@ from sqlglot import exp
 from sordino.engines.engine import Exact
 from sordino.errors import EngineFailed, InvalidDeclaration
 from sordino.plan.statement import Statement
-from sordino.query.dataset import Source, Table
+from sordino.query.dataset import Column, Table
 from sordino.query.types import Number
 
 __all__ = ["DuckDB"]
 
+_LONGEST_LINE = 2**24
 _CSV_TYPES = {"int": "HUGEINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP"}
 
 
 class DuckDB:
     """One locked in-memory database with a view for each declared table.
 
-    `memory` bounds what it holds ("2GB"); beyond that it spills to a private folder that is removed at the end.
+    Opening it reads each table once where cells might not decode (text that is no UTF-8, moments out of range), and loads
+    CSV files: a source with such cells is refused here, so that no question can fail because of one cell. `memory` bounds
+    what it holds ("2GB"); beyond that it spills to a private folder that is removed at the end.
     """
 
     dialect = "duckdb"
@@ -57,52 +61,76 @@ class DuckDB:
         run("SET autoinstall_known_extensions = false")
         run("SET autoload_known_extensions = false")
         for table in tables:
-            self._view(table)
-        paths = [table.source.path for table in tables if table.source.kind in ("parquet", "csv")]
+            failed = self._attempt(table, self._view)
+            if failed:  # raised outside of `except`: what it would carry along may quote cells
+                raise _unreadable(table, failed)
+        paths = [table.source.path for table in tables if table.source.kind == "parquet"]
         run(f"SET allowed_paths = [{', '.join(_text(str(path)) for path in paths)}]")
         run("SET enable_external_access = false")
         run("SET lock_configuration = true")
 
-    def _view(self, table: Table) -> None:
-        source, name = table.source, _quoted(table.name)
+    @staticmethod
+    def _attempt(table: Table, action: Callable[[Table], object]) -> str | None:
         try:
-            match source.kind:
-                case "frame":
-                    frame = _arrow(source.frame)
-                    self._connection.register(f"frame of {table.name}", frame)
-                    cells = ", ".join(_whole_cells(table, c, str(frame.schema.field(c).type)) for c in frame.column_names)
-                    view = f"SELECT {cells} FROM {_quoted(f'frame of {table.name}')}"  # noqa: S608
-                    self._connection.execute(f"CREATE VIEW {name} AS {view}")
-                    return
-                case "parquet":
-                    relation = f"read_parquet({_text(str(source.path))})"
-                case "duckdb":
-                    alias = _quoted(f"file of {table.name}")
-                    self._connection.execute(f"ATTACH {_text(str(source.path))} AS {alias} (READ_ONLY)")
-                    relation = f"{alias}.{_quoted(source.table or table.name)}"
-                case "csv":
-                    self._connection.execute(f"CREATE VIEW {name} AS {_csv(table)}")
-                    return
-            self._connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {relation}")  # noqa: S608
-        except (duckdb.Error, OSError) as error:
-            raise _unreadable(table, source, error) from None
+            action(table)
+        except Exception as error:
+            return type(error).__name__
+        return None
+
+    def _view(self, table: Table) -> None:
+        source, name, run = table.source, _quoted(table.name), self._connection.execute
+        match source.kind:
+            case "frame":
+                frame = _arrow(source.frame)
+                frame.validate(full=True)
+                self._connection.register(f"frame of {table.name}", frame)
+                cells = ", ".join(_whole_cells(table, c, str(frame.schema.field(c).type)) for c in frame.column_names)
+                run(f"CREATE VIEW {name} AS SELECT {cells} FROM {_quoted(f'frame of {table.name}')}")  # noqa: S608
+            case "parquet":
+                run(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({_text(str(source.path))})")  # noqa: S608
+                self._decode(table)
+            case "duckdb":
+                alias = _quoted(f"file of {table.name}")
+                run(f"ATTACH {_text(str(source.path))} AS {alias} (READ_ONLY)")
+                run(f"CREATE VIEW {name} AS SELECT * FROM {alias}.{_quoted(source.table or table.name)}")  # noqa: S608
+                self._decode(table)
+            case "csv":
+                header = _header(Path(source.path or ""))
+                raw = _quoted(f"text of {table.name}")
+                run(f"CREATE TABLE {raw} AS SELECT * FROM {_csv(Path(source.path or ''), header)}")  # noqa: S608
+                # in a second step, or the engine would convert while it reads, and fail where a cell does not convert
+                cells = ", ".join(_typed_cell(table, column) for column in header)
+                run(f"CREATE TABLE {name} AS SELECT {cells} FROM {raw}")  # noqa: S608
+                run(f"DROP TABLE {raw}")
+
+    def _decode(self, table: Table) -> None:
+        """Read all cells of declared text and moments once, which fails if one of them cannot be decoded."""
+        asked = {name.casefold() for name in (*table.columns, table.person or "")}
+        for name, kind in self._columns(table).items():
+            if name.casefold() in asked and kind.startswith(("VARCHAR", "TIMESTAMP")):
+                cell = f"LENGTH({_quoted(name)})" if kind.startswith("VARCHAR") else f"CAST({_quoted(name)} AS TIMESTAMP)"
+                self._connection.execute(f"SELECT BIT_XOR(HASH({cell})) FROM {_quoted(table.name)}").fetchall()  # noqa: S608
+
+    def _columns(self, table: Table) -> dict[str, str]:
+        rows = self._connection.execute(f"DESCRIBE {_quoted(table.name)}").fetchall()
+        return {str(row[0]): str(row[1]) for row in rows}
 
     def schema(self, table: Table) -> Mapping[str, str]:
         """The columns of a declared table and DuckDB's names of their types; no cell is read."""
+        found: dict[str, str] = {}
         with self._lock:
-            try:
-                rows = self._connection.execute(f"DESCRIBE {_quoted(table.name)}").fetchall()
-            except duckdb.Error as error:
-                raise _unreadable(table, table.source, error) from None
-        return {str(row[0]): str(row[1]) for row in rows}
+            failed = self._attempt(table, lambda table: found.update(self._columns(table)))
+        if failed:
+            raise _unreadable(table, failed)
+        return found
 
     def run(self, statement: Statement) -> Exact:
         """The exact sums of a statement."""
-        with self._lock:
-            try:
-                rows = self._connection.execute(statement.text(self.dialect)).fetchall()
-            except Exception:  # whatever it says may quote a cell
-                raise EngineFailed from None
+        rows: list[tuple[Any, ...]] | None = None
+        with self._lock, contextlib.suppress(Exception):  # whatever an error says may quote a cell
+            rows = self._connection.execute(statement.text(self.dialect)).fetchall()
+        if rows is None:
+            raise EngineFailed
         columns = list(zip(*rows, strict=True)) or [()] * (statement.keys + statement.sums)
         sums = np.empty((len(rows), statement.sums), object)
         for j, cells in enumerate(columns[statement.keys :]):
@@ -136,35 +164,54 @@ def _arrow(frame: Any) -> Any:
 
 def _whole_cells(table: Table, name: str, kind: str) -> str:
     """pandas holds whole numbers with gaps as floats: where int is declared they are turned back, NaN into NULL."""
-    declared = next((c for n, c in table.columns.items() if n.casefold() == name.casefold()), None)
+    declared = _declared(table, name)
     if kind in ("double", "float") and declared is not None and declared.kind == "int":
         return f"TRY_CAST({_quoted(name)} AS HUGEINT) AS {_quoted(name)}"
     return _quoted(name)
 
 
-def _csv(table: Table) -> str:
-    """A SELECT that reads a CSV as text by its header line and converts cells to the declared types, never failing.
+def _declared(table: Table, name: str) -> Column | None:
+    return next((c for n, c in table.columns.items() if n.casefold() == name.casefold()), None)
 
-    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected. A cell that does not convert is NULL; a
-    line with too few cells is skipped.
+
+def _header(path: Path) -> list[str]:
+    """The names in the first line of a CSV file; refuses one with a quote that is never closed.
+
+    The engine would drop what follows such a quote without a word; every other misplaced quote makes it fail.
     """
-    path = Path(table.source.path or "")
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as lines:
-        header = next(csv.reader(lines), [])
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as lines:
+        first = lines.readline(_LONGEST_LINE)
+        quotes = first.count(b'"') + sum(part.count(b'"') for part in iter(lambda: lines.read(2**20), b""))
+    if quotes % 2:
+        raise ValueError("a quote is not closed")
+    return next(csv.reader([first.decode("utf-8-sig")]), [])
+
+
+def _csv(path: Path, header: list[str]) -> str:
+    """All records of a CSV file, as text.
+
+    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected, and one cell for each column in every
+    record; reading fails where it is not so. The file is read by one thread from its beginning: several would start within
+    records, and a record with line breaks could then swallow or make up others.
+    """
     columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
-    cells = []
-    for name in header:
-        declared = next((c for n, c in table.columns.items() if n.casefold() == name.casefold()), None)
-        kind = "VARCHAR" if declared is None else _CSV_TYPES.get(declared.kind, "VARCHAR")
-        if declared is not None and declared.kind == "category" and isinstance(declared.type, Number):
-            kind = "BIGINT"
-        cells.append(_quoted(name) if kind == "VARCHAR" else f"TRY_CAST({_quoted(name)} AS {kind}) AS {_quoted(name)}")
-    options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"'"
-    kind = f"columns = {{{columns}}}, {options}, strict_mode = false, ignore_errors = true"
-    return f"SELECT {', '.join(cells)} FROM read_csv({_text(str(path))}, {kind})"  # noqa: S608
+    options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', parallel = false"
+    return f"read_csv({_text(str(path))}, columns = {{{columns}}}, {options}, max_line_size = {_LONGEST_LINE})"
 
 
-def _unreadable(table: Table, source: Source, error: Exception) -> InvalidDeclaration:
+def _typed_cell(table: Table, name: str) -> str:
+    """A cell of a CSV in its declared type; NULL where it does not convert."""
+    declared = _declared(table, name)
+    kind = None if declared is None else _CSV_TYPES.get(declared.kind)
+    if declared is not None and declared.kind == "category" and isinstance(declared.type, Number):
+        kind = "HUGEINT"
+    return _quoted(name) if kind is None else f"TRY_CAST({_quoted(name)} AS {kind}) AS {_quoted(name)}"
+
+
+def _unreadable(table: Table, failed: str) -> InvalidDeclaration:
+    source = table.source
     what = f"tables.{table.name}.source = {str(source.path) if source.path else 'an object in memory'}"
-    rule = f"it cannot be opened as {source.kind} ({type(error).__name__})"
-    return InvalidDeclaration(what, rule, "Check that the file exists, is readable and is what the declaration says.")
+    hint = "Check that it exists, is readable and is what the declaration says, and that all its text is UTF-8."
+    if source.kind == "csv":
+        hint += " Each record needs one cell for each column named in the first line, and quotes must be closed."
+    return InvalidDeclaration(what, f"it cannot be read as {source.kind} ({failed})", hint)

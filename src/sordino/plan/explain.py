@@ -59,8 +59,9 @@ def explain(plan: Plan) -> str:
             lines.append("    noise      none: neighbours do not differ in it")
             continue
         l0 = "any number" if sensitivity.l0 is None else str(sensitivity.l0)
-        norms = (sensitivity.l1 * scale, sensitivity.l2 * scale, sensitivity.linf * scale)
-        shown = ", ".join(f"{name} {_number(x)}" for name, x in zip(("L1", "L2", "Linf"), norms, strict=True))
+        l1 = None if sensitivity.l1 is None else sensitivity.l1 * scale
+        norms = zip(("L1", "L2", "Linf"), (l1, sensitivity.l2 * scale, sensitivity.linf * scale), strict=True)
+        shown = ", ".join(f"{name} {'any' if x is None else _number(x)}" for name, x in norms)
         lines.append(f"    one person L0 {l0}, {shown}")
         kind = "Laplace, scale" if price.family == "laplace" else "Gaussian, standard deviation"
         lines.append(f"    noise      {kind} {_number(mechanism.scale * scale)} on each number")

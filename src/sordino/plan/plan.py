@@ -6,7 +6,7 @@ Every error that a user can make is raised here, before anything is spent or any
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -127,6 +127,8 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     parts = _parts(who, sensitivities, quantiles, private=private and not table.public, row_unit=row_unit)
     found = _errors(tuple(channels), tuple(sources), units, names, cost)
     price, note = best_price(parts, cost, meter, found)
+    if who.scaled and price.family == "gaussian":
+        sensitivities = tuple(replace(s, l1=None) for s in sensitivities)
     lines = _lines(scope, where, keys, channels, quantiles)
     norm: Norm = "l1" if price.family == "laplace" else "l2"
     statement = None

@@ -97,7 +97,7 @@ def price(parts: Parts, family: Family, epsilon: Fraction, delta: Fraction, key_
             continue
         loss: Loss
         if family == "laplace":
-            mechanisms.append(Laplace(sensitivity.l1 / part))
+            mechanisms.append(Laplace((sensitivity.l1 or 0) / part))
             loss = LaplaceLoss(part)
         else:
             share = _rounded_down(mu / square_root_upper(len(noisy)))

@@ -16,6 +16,7 @@ from sordino.query import reading, tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.expressions import typed
 from sordino.query.typed import Typed
+from sordino.query.types import Number
 
 __all__ = ["Scope", "find"]
 
@@ -115,6 +116,12 @@ class Scope:
         return cells
 
     def _match(self, join: tree.Join, public: Table) -> exp.Expr:
+        for left, right in join.on:
+            ours, theirs = self.read(left).type, self.read(tree.Column(right, public.name)).type
+            if isinstance(ours, Number) and isinstance(theirs, Number) and ours.integral != theirs.integral:
+                rule = "one side is computed in whole numbers and the other in floats, where different keys may be equal"
+                hint = f"Declare both {left.name} and {public.name}.{right} as int with min and max."
+                raise InvalidInput(f"JOIN {public.name} ON {left.name} = {right}", rule, hint)
         pairs = [tree.Call("=", (left, tree.Column(right, public.name))) for left, right in join.on]
         return exp.and_(*(typed(pair, self.read).sql for pair in pairs))
 

@@ -34,10 +34,13 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The largest distances between neighbours, in whole units of the channel's lattice; `l0` counts coordinates."""
+    """The largest distances between neighbours, in whole units of the channel's lattice; `l0` counts coordinates.
+
+    None where there is no bound: a person in any number of groups, scaled down in L2, has no bounded L0 or L1.
+    """
 
     l0: int | None
-    l1: int
+    l1: int | None
     l2_squared: int
     linf: int
 
@@ -49,7 +52,7 @@ class Sensitivity:
     @property
     def nothing(self) -> bool:
         """Whether neighbours never differ, so that the value is public."""
-        return self.l1 == 0
+        return self.linf == 0
 
 
 def square_root_upper(square: int) -> Fraction:

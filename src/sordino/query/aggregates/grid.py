@@ -12,6 +12,9 @@ from sordino.query.types import Number
 __all__ = ["Grid"]
 
 
+_LARGEST = 10**150
+
+
 @dataclass(frozen=True)
 class Grid:
     """The numbers first*step, ..., last*step; a value is rounded to the nearest of them (halves upwards) and clamped."""
@@ -33,6 +36,9 @@ class Grid:
                 "or bound the expression: LEAST(GREATEST(..., 0), 5000)."
             )
             raise InvalidInput(what, rule, hint)
+        if max(abs(number.lower), abs(number.upper)) > _LARGEST:
+            rule = "an aggregate needs bounds below 1e150, so that squares are finite numbers"
+            raise InvalidInput(what, rule, "Declare smaller bounds, or bound the expression with LEAST and GREATEST.")
         width = number.upper - number.lower
         step = number.step or (_power_of_ten_below(width / 10**6) if width else Fraction(1))
         if width / step > most:
