@@ -325,7 +325,7 @@ def test_a_declaration_that_does_not_fit_quotes_no_cell(kind: str, tmp_path: Pat
     column = {"type": kind, **({"values": ["A", "B"]} if kind == "category" else {})}
     table = pa.table({"id": TOKENS, "x": TOKENS})
     path = tmp_path / "data.csv"
-    path.write_text("id,x\n" + "".join(f"{token},{token}\n" for token in TOKENS) + 'a,"b\n')
+    path.write_text("id,x\n" + "".join(f"{token},{token}\n" for token in TOKENS))
     sources: list[Any] = [table, path]
     for source in sources:
         dataset = Dataset(source, name="data", unit="id", max_rows=1, columns={"x": column}, budget={"epsilon": 10})

@@ -70,11 +70,14 @@ class Scope:
         if name not in table.columns:
             rule = f"it names the protected persons of {table.name} and is not declared as a column"
             raise InvalidInput(f"column {name!r}", rule, f"Use COUNT(DISTINCT {name}), or declare what is public of it.")
-        key = (table.name, name)
+        key, declared = (table.name, name), table.columns[name]
         if key not in self._used:
-            cleaned = reading.read(table.columns[name], column(name, table.name))
-            self._used[key] = (f"c{len(self._used)}", cleaned)
+            self._used[key] = (f"c{len(self._used)}", reading.read(declared, column(name, table.name)))
         alias, cleaned = self._used[key]
+        if reading.is_category(declared.type) and table is self.table:
+            # cleaned where it is used, so that a key can be grouped by its place alone
+            self._used[key] = (alias, Typed(cleaned.type, column(name, table.name)))
+            return reading.read(declared, column(alias))
         return Typed(cleaned.type, column(alias), domain=cleaned.domain)
 
     def _owner(self, named: tree.Column) -> Table:

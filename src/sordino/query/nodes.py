@@ -208,4 +208,7 @@ def text_list(values: Sequence[str]) -> exp.Expression:
 
 def place_in(values: Sequence[str], cell: exp.Expression) -> exp.Expression:
     """The place of a text in a list, from 1 on; NULL if it is not there."""
+    if isinstance(cell, exp.Anonymous) and cell.name == "LIST_EXTRACT" and cell.expressions[0] == text_list(values):
+        place: exp.Expression = cell.expressions[1]
+        return place.copy()  # the place of what stands at a place
     return exp.Anonymous(this="ARRAY_POSITION", expressions=[text_list(values), cell])

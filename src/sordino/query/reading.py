@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from sordino.query import dataset, intervals, nodes
 from sordino.query.typed import Typed
-from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
+from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
-__all__ = ["matches", "read"]
+__all__ = ["is_category", "matches", "read"]
 
 _WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
 _REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
@@ -78,6 +78,11 @@ def read(column: dataset.Column, sql: exp.Expression) -> Typed:
             return Typed(nothing, exp.null(), (None,))
         case _:
             assert_never(column.type)
+
+
+def is_category(declared: Type) -> bool:
+    """Whether a column's texts are listed."""
+    return isinstance(declared, Text) and declared.values is not None
 
 
 def _clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
