@@ -13,7 +13,7 @@ EPSILON, DELTA = 1.0, 1e-6
 
 SMALL, ERROR_ROWS, SPEED_ROWS = 10, 100_000, (1_000_000, 10_000_000)
 RELEASES = 200
-SCRIPT_SECONDS = 180.0
+SCRIPT_SECONDS = 100.0
 
 CASES = ("count", "sum", "mean", "median", "group-by count")
 SQL: Mapping[str, str] = {
