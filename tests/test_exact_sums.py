@@ -22,7 +22,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query.dataset import Dataset
-from sordino.query.sql import parse
+from sordino.query.front.sql import parse
 
 BIG = 2**53
 TABLES: dict[str, tuple[Sequence[float], dict[str, Any]]] = {

@@ -15,8 +15,9 @@ import resource, sys
 import sordino as so
 
 cities = [f"city_{i:03d}" for i in range(100)]
-columns = {"city": {"type": "category", "values": cities}, "amount": {"type": "float", "min": 0, "max": 1000, "step": 0.01}}
-data = so.Dataset(sys.argv[1], name="t", unit="user_id", max_rows=10, max_groups=3, columns=columns, budget=so.Budget(10, 1e-6))
+columns = {"city": {"type": "category", "values": cities}}
+bounds = {"unit": "user_id", "max_rows": 10, "max_groups": 3, "budget": so.Budget(10, 1e-6)}
+data = so.Dataset(sys.argv[1], name="t", columns=columns, **bounds)
 with so.Session(data, memory="1300MB", threads=2) as session:
     answer = session.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1)
 print(len(answer), sum(answer["n"]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
@@ -29,9 +30,10 @@ def test_a_hundred_million_rows_within_two_gigabytes(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = '2GB'")
         connection.execute("SET preserve_insertion_order = false")
-        rows = f"""SELECT CAST(hash(i) % {PERSONS} AS BIGINT) AS user_id,
-                          'city_' || lpad(CAST(CAST(floor(100 * pow((hash(i + 1) % 1000003) / 1000003.0, 2)) AS INT) AS VARCHAR), 3, '0') AS city,
-                          (hash(i + 2) % 100001) / 100.0 AS amount FROM range({ROWS}) AS r(i)"""
+        skewed = "CAST(floor(100 * pow((hash(i + 1) % 1000003) / 1000003.0, 2)) AS INT)"
+        city = f"'city_' || lpad(CAST({skewed} AS VARCHAR), 3, '0')"
+        cells = f"CAST(hash(i) % {PERSONS} AS BIGINT) AS user_id, {city} AS city, (hash(i + 2) % 100001) / 100.0 AS amount"
+        rows = f"SELECT {cells} FROM range({ROWS}) AS r(i)"
         connection.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
     done = subprocess.run([sys.executable, "-c", ASK, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

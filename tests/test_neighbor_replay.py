@@ -38,8 +38,9 @@ from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity, bounding
 from sordino.privacy.neighbors import Neighbors
-from sordino.query import reading, tree
+from sordino.query import tree
 from sordino.query.dataset import Dataset
+from sordino.query.meaning import reading
 from sordino.query.typed import Typed
 from sordino.release import exact_groups
 from sordino.session import Session

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sordino.privacy.neighbors import Neighbors
     from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
     from sordino.query.dataset import Dataset, Table
-    from sordino.query.terms import (
+    from sordino.query.front.terms import (
         bucket,
         coalesce,
         col,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         when,
         year,
     )
-    from sordino.query.terms import (
+    from sordino.query.front.terms import (
         sum_ as sum,  # noqa: A004
     )
     from sordino.session import Session

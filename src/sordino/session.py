@@ -27,8 +27,8 @@ from sordino.plan.schema import check_schema
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import show
 from sordino.query.dataset import Dataset
-from sordino.query.python import Question
-from sordino.query.sql import parse
+from sordino.query.front.python import Question
+from sordino.query.front.sql import parse
 from sordino.query.tree import Query
 from sordino.release import release
 

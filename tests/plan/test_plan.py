@@ -14,7 +14,7 @@ from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.sensitivity import WEIGHT
-from sordino.query.sql import parse
+from sordino.query.front.sql import parse
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "ward": {"type": "category", "values": ["A", "B", "C"]},

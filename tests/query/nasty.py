@@ -18,9 +18,9 @@ from sqlglot import exp
 from query.reference import Cell, clean, real
 from sordino.errors import InvalidInput
 from sordino.query import dataset, tree
-from sordino.query.domains import domain, domain_size
-from sordino.query.expressions import typed
-from sordino.query.reading import read
+from sordino.query.meaning.domains import domain, domain_size
+from sordino.query.meaning.expressions import typed
+from sordino.query.meaning.reading import read
 from sordino.query.tree import Call, Case, Column, Expression, Literal
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth

@@ -17,8 +17,8 @@ from typing import Any, assert_never
 from hypothesis import strategies as st
 from sqlglot.dialects.duckdb import DuckDB
 
-from sordino.query.calls import DATE_PARTS, DATE_UNITS, call, negated
-from sordino.query.shapes import shape
+from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, call, negated
+from sordino.query.front.shapes import shape
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query
 
 __all__ = ["VISITS", "Lookup", "Vocabulary", "conditions", "expressions", "queries", "to_sql"]

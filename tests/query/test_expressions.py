@@ -15,10 +15,11 @@ from sqlglot import exp
 from query.nasty import COLUMNS, MODERATE, Expressions, Table, belongs, bind, column, number, raw_rows, same, table
 from query.reference import clean, evaluate
 from sordino.errors import InvalidInput
-from sordino.query import dataset, nodes
-from sordino.query.domains import Multiples, Starts, domain, domain_size
-from sordino.query.expressions import condition, indicator, key_index, key_value, quantised, typed
-from sordino.query.reading import matches, read
+from sordino.query import dataset
+from sordino.query.meaning import nodes
+from sordino.query.meaning.domains import Multiples, Starts, domain, domain_size
+from sordino.query.meaning.expressions import condition, indicator, key_index, key_value, quantised, typed
+from sordino.query.meaning.reading import matches, read
 from sordino.query.tree import Call, Case, Column, Expression, Literal
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Number, Text, Truth

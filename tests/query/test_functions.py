@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from query.nasty import COLUMNS, ROWS, Table, belongs, bind, raw_rows, same, table
 from query.reference import Cell, evaluate
 from sordino.errors import InvalidInput
-from sordino.query import intervals
-from sordino.query.functions import FUNCTIONS
-from sordino.query.nodes import constant
+from sordino.query.meaning import intervals
+from sordino.query.meaning.functions import FUNCTIONS
+from sordino.query.meaning.nodes import constant
 from sordino.query.tree import Call, Case, Column, Expression, Literal
 from sordino.query.types import Day, Moment, Number, Text, Truth
 

@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.calls import AGGREGATES, ARITY
-from sordino.query.outputs import Answered
-from sordino.query.shapes import DEEPEST, LARGEST, children
-from sordino.query.sql import parse, parse_condition, parse_having
-from sordino.query.sql_tokens import DEEPEST_TEXT, LONGEST, MOST_JOINS, MOST_TOKENS
-from sordino.query.syntax import REFUSED, SUPPORTED
+from sordino.query.front.calls import AGGREGATES, ARITY
+from sordino.query.front.outputs import Answered
+from sordino.query.front.shapes import DEEPEST, LARGEST, children
+from sordino.query.front.sql import parse, parse_condition, parse_having
+from sordino.query.front.sql_tokens import DEEPEST_TEXT, LONGEST, MOST_JOINS, MOST_TOKENS
+from sordino.query.front.syntax import REFUSED, SUPPORTED
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
 
 from query.sql_grammar import VISITS, conditions, queries, to_sql  # isort: skip

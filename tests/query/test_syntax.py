@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from sordino.errors import UnsupportedSQL
-from sordino.query import python
-from sordino.query.calls import AGGREGATES, ARITY
-from sordino.query.shapes import children
-from sordino.query.sql import parse
-from sordino.query.syntax import REFUSED, SUPPORTED, Refused, Supported, render
+from sordino.query.front import python
+from sordino.query.front.calls import AGGREGATES, ARITY
+from sordino.query.front.shapes import children
+from sordino.query.front.sql import parse
+from sordino.query.front.syntax import REFUSED, SUPPORTED, Refused, Supported, render
 from sordino.query.tree import Aggregate, Call, Case, Query
 
 DOCS = Path(__file__).parents[2] / "docs" / "sql.md"
-MARK = "<!-- rendered by sordino.query.syntax -->\n"
+MARK = "<!-- rendered by sordino.query.front.syntax -->\n"
 SO = SimpleNamespace(**{name.rstrip("_"): getattr(python, name) for name in python.__all__})
 
 

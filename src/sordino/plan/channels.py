@@ -24,7 +24,7 @@ from sordino.query.aggregates.persons import Persons
 from sordino.query.aggregates.sums import MOST_CELLS, Sum
 from sordino.query.aggregates.variance import MOST_CELLS as MOST_SQUARED
 from sordino.query.aggregates.variance import Variance
-from sordino.query.expressions import indicator, quantised, typed
+from sordino.query.meaning.expressions import indicator, quantised, typed
 from sordino.query.tree import Aggregate, Expression
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Truth

@@ -16,9 +16,10 @@ from typing import Any
 from sqlglot import exp
 
 from sordino.errors import InvalidInput, TooLarge
-from sordino.query import nodes, tree
-from sordino.query.domains import domain
-from sordino.query.expressions import key_index
+from sordino.query import tree
+from sordino.query.meaning import nodes
+from sordino.query.meaning.domains import domain
+from sordino.query.meaning.expressions import key_index
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Text
 

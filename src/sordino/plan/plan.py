@@ -25,8 +25,8 @@ from sordino.plan.statement import Lines, Norm, Statement, Term, cell_sums, grou
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
-from sordino.query.expressions import condition, typed
 from sordino.query.having import check_having, check_order
+from sordino.query.meaning.expressions import condition, typed
 from sordino.query.typed import Typed
 
 __all__ = ["Plan", "make_plan"]

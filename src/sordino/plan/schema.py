@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.plan.scope import find
 from sordino.query.dataset import Table
-from sordino.query.reading import matches
+from sordino.query.meaning.reading import matches
 
 __all__ = ["check_schema"]
 

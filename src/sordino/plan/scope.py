@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.plan.fragments import column, identifier, named, select
-from sordino.query import reading, tree
+from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
-from sordino.query.expressions import typed
+from sordino.query.meaning import reading
+from sordino.query.meaning.expressions import typed
 from sordino.query.typed import Typed
 from sordino.query.types import Number
 

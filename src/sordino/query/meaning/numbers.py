@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sordino.query import intervals, nodes
-from sordino.query.function import Function, alike, hull, is_null_constant, literal_int, number_of, refuse, selection
+from sordino.query.meaning import intervals, nodes
+from sordino.query.meaning.function import Function, alike, hull, is_null_constant, literal_int, number_of, refuse, selection
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Day, Moment, Nothing, Number, Text
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.calls import (
+from sordino.query.front.calls import (
     aggregate,
     between,
     call,
@@ -28,9 +28,9 @@ from sordino.query.calls import (
     nullif,
     when_true,
 )
-from sordino.query.shapes import check_size
-from sordino.query.sql_refusals import HINTS, UNKNOWN, arguments, refusal
-from sordino.query.sql_tokens import shortened
+from sordino.query.front.shapes import check_size
+from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
+from sordino.query.front.sql_tokens import shortened
 from sordino.query.tree import Aggregate, Case, Column, Expression, Literal
 
 __all__ = ["Reader"]

@@ -11,11 +11,11 @@ from typing import Any, Literal, Protocol
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
-from sordino.query import calls
-from sordino.query.names import distinct_names
-from sordino.query.outputs import Answered
-from sordino.query.shapes import check_query, check_size, shape
-from sordino.query.terms import (
+from sordino.query.front import calls
+from sordino.query.front.names import distinct_names
+from sordino.query.front.outputs import Answered
+from sordino.query.front.shapes import check_query, check_size, shape
+from sordino.query.front.terms import (
     ColumnLike,
     Measure,
     Term,
@@ -204,7 +204,7 @@ class Question:
 
     def _filter(self, condition: str | Expression, answered: Answered) -> Expression:
         if isinstance(condition, str):
-            from sordino.query.sql import parse_having
+            from sordino.query.front.sql import parse_having
 
             return parse_having(condition, answered)
         check_size([condition])

@@ -14,10 +14,11 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import readable, show
-from sordino.query import nodes, tree
-from sordino.query.function import kind_words
-from sordino.query.functions import FUNCTIONS
-from sordino.query.functions_logic import as_truth, choose
+from sordino.query import tree
+from sordino.query.meaning import nodes
+from sordino.query.meaning.function import kind_words
+from sordino.query.meaning.functions import FUNCTIONS
+from sordino.query.meaning.logic import as_truth, choose
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Nothing, Number, Truth
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
-from sordino.query import calls
+from sordino.query.front import calls
 from sordino.query.tree import Aggregate, Case, Column, Expression
 
 __all__ = ["ColumnLike", "Measure", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "count",
@@ -281,7 +281,7 @@ def term_tree(value: ColumnLike) -> Expression:
 def condition_tree(value: ColumnLike, tables: tuple[str, ...] = ()) -> Expression:
     """The tree of a condition, given as a term or as SQL such as `age >= 65`."""
     if isinstance(value, str):
-        from sordino.query.sql import parse_condition
+        from sordino.query.front.sql import parse_condition
 
         return parse_condition(value, tables)
     if isinstance(value, Term):

@@ -7,14 +7,14 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.calls import check_name
-from sordino.query.names import distinct_names
-from sordino.query.outputs import OUTPUT, Answered, one_of
-from sordino.query.shapes import check_query, children, shape
-from sordino.query.sql_expressions import Reader
-from sordino.query.sql_refusals import arguments, refusal
-from sordino.query.sql_tables import Scope, read_tables
-from sordino.query.sql_tokens import Words, read_words, shortened
+from sordino.query.front.calls import check_name
+from sordino.query.front.names import distinct_names
+from sordino.query.front.outputs import OUTPUT, Answered, one_of
+from sordino.query.front.shapes import check_query, children, shape
+from sordino.query.front.sql_expressions import Reader
+from sordino.query.front.sql_refusals import arguments, refusal
+from sordino.query.front.sql_tables import Scope, read_tables
+from sordino.query.front.sql_tokens import Words, read_words, shortened
 from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
 
 __all__ = ["parse", "parse_condition", "parse_having"]

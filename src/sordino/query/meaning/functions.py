@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sordino.query.function import Function
-from sordino.query.functions_logic import LOGIC_FUNCTIONS
-from sordino.query.functions_number import NUMBER_FUNCTIONS
-from sordino.query.functions_text import TEXT_FUNCTIONS
-from sordino.query.functions_time import TIME_FUNCTIONS
+from sordino.query.meaning.function import Function
+from sordino.query.meaning.logic import LOGIC_FUNCTIONS
+from sordino.query.meaning.numbers import NUMBER_FUNCTIONS
+from sordino.query.meaning.texts import TEXT_FUNCTIONS
+from sordino.query.meaning.times import TIME_FUNCTIONS
 
 __all__ = ["FUNCTIONS", "Function"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
-from sordino.query.shapes import LARGEST
+from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Value
 
 __all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "aggregate", "all_of", "between", "call", "check_name",

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sordino.query import nodes
-from sordino.query.domains import Starts, Unit
-from sordino.query.function import Function, is_null_constant, literal_text, refuse
+from sordino.query.meaning import nodes
+from sordino.query.meaning.domains import Starts, Unit
+from sordino.query.meaning.function import Function, is_null_constant, literal_text, refuse
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Number
 

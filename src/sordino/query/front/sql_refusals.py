@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import ErrorLevel, exp
 
 from sordino.errors import UnsupportedSQL
-from sordino.query.sql_tokens import place, shortened
+from sordino.query.front.sql_tokens import place, shortened
 
 __all__ = ["HINTS", "UNKNOWN", "arguments", "refusal"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from sordino.query.shapes import children
+from sordino.query.front.shapes import children
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal
 
 __all__ = ["default_name", "distinct_names"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sordino.errors import UnsupportedSQL
-from sordino.query.outputs import one_of
-from sordino.query.sql_expressions import Reader
-from sordino.query.sql_refusals import arguments, refusal
-from sordino.query.sql_tokens import shortened
+from sordino.query.front.outputs import one_of
+from sordino.query.front.sql_expressions import Reader
+from sordino.query.front.sql_refusals import arguments, refusal
+from sordino.query.front.sql_tokens import shortened
 from sordino.query.tree import Column, Join
 
 __all__ = ["Scope", "read_tables"]

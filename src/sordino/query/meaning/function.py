@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import readable, show
-from sordino.query import intervals, nodes
+from sordino.query.meaning import intervals, nodes
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sordino.errors import InvalidInput
-from sordino.query.names import default_name
-from sordino.query.shapes import shape
+from sordino.query.front.names import default_name
+from sordino.query.front.shapes import shape
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Output
 
 __all__ = ["OUTPUT", "Answered", "one_of"]

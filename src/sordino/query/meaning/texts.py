@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sordino.query import nodes
-from sordino.query.function import Function, is_null_constant, literal_int, literal_text, refuse
+from sordino.query.meaning import nodes
+from sordino.query.meaning.function import Function, is_null_constant, literal_int, literal_text, refuse
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Text, Truth
 

@@ -14,7 +14,8 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from sordino.query import dataset, intervals, nodes
+from sordino.query import dataset
+from sordino.query.meaning import intervals, nodes
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 

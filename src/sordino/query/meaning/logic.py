@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from sordino.query import nodes
-from sordino.query.function import Function, alike, hull, is_null_constant, refuse, selection
+from sordino.query.meaning import nodes
+from sordino.query.meaning.function import Function, alike, hull, is_null_constant, refuse, selection
 from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Truth
 

@@ -1,0 +1,1 @@
+"""What expressions mean: reading columns, functions with their bounds and SQL, domains of keys."""
