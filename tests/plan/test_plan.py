@@ -202,6 +202,11 @@ def test_what_still_fits_is_chosen() -> None:
     assert "no longer fits" in made.note
 
 
+def test_a_plan_says_that_it_does_not_fit() -> None:
+    assert "DOES NOT FIT" in str(plan("SELECT COUNT(*) FROM visits", epsilon=11, mechanism="laplace"))
+    assert "DOES NOT FIT" not in str(plan("SELECT COUNT(*) FROM visits", epsilon=9, mechanism="laplace"))
+
+
 def test_price_from_accuracy_is_the_least() -> None:
     sql = "SELECT COUNT(*) AS n FROM visits"
     made = plan(sql, error=50)

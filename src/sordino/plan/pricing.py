@@ -26,8 +26,10 @@ _LEAST, _MOST = Fraction(1, 10**6), Fraction(1000)
 def best_price(parts: Parts, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
     """The price for the epsilon or for the error that was offered, and in words why this one."""
     if cost.epsilon is not None:
-        return _chosen(parts, cost.epsilon, cost, meter)
-    return _cheapest(parts, cost, meter, errors)
+        best, why = _chosen(parts, cost.epsilon, cost, meter)
+    else:
+        best, why = _cheapest(parts, cost, meter, errors)
+    return best, why if meter.allows(best.charge) else f"{why}; IT DOES NOT FIT into what is left of the budget"
 
 
 def _chosen(parts: Parts, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
