@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
-from sordino.errors import BudgetExceeded, InvalidDeclaration, InvalidInput, SordinoError
+from sordino.errors import BudgetExceeded, EngineFailed, InvalidDeclaration, InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from tape import Tape, replay
 
@@ -178,6 +178,19 @@ def test_previews_and_refusals_are_free_and_read_nothing(session: so.Session) ->
         assert runs == []
         assert fresh.remaining.pure == 10
         assert fresh.receipts == ()
+
+
+def test_whatever_fails_after_the_charge_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("token-4711")
+
+    monkeypatch.setattr("sordino.session.release", broken)
+    with so.Session(declared()) as fresh:
+        with pytest.raises(EngineFailed) as failure:
+            fresh.sql("SELECT COUNT(*) FROM visits", epsilon=1)
+        assert failure.value.__context__ is failure.value.__cause__ is None
+        assert "token" not in str(failure.value)
+        assert fresh.remaining.pure == 9
 
 
 def test_post_processing_is_declared(session: so.Session) -> None:

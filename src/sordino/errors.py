@@ -44,7 +44,7 @@ class EngineFailed(SordinoError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the engine could not finish this query, and its charge stays spent. "
+            "this query could not be finished after it was charged, and its charge stays spent. "
             "Check memory, disk space and that the source files are unchanged; details are withheld, as they may quote data."
         )
 
