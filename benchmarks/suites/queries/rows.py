@@ -1,6 +1,6 @@
 """Finding measurements among the rows of the queries suite."""
 
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
 from typing import Any
 
 from benchmarks.suites.queries.settings import CITIES, SAME_BOUNDS
@@ -55,4 +55,5 @@ def excess(ours: Row, other: Row) -> tuple[float, bool] | None:
     own, its = ours["uncertain"] or 0.0, other["uncertain"] or 0.0
     numbers = other["releases"] * (len(CITIES) if "bounds" in other else 1)
     lucky = ours["value"] * sqrt(LAPLACE / numbers)
-    return ours["value"] / other["value"], ours["value"] - other["value"] > 2 * hypot(own, max(its, lucky))
+    times = ours["value"] / other["value"] if other["value"] else inf
+    return times, ours["value"] - other["value"] > 2 * hypot(own, max(its, lucky))
