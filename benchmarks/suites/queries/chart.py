@@ -18,6 +18,8 @@ COLOURS = {
     "PyDP": "#c79a00",
     "diffprivlib": "#24292f",
 }
+FEWEST = 4
+"""Errors of fewer releases than these say nothing."""
 INK, FADED, FAINT = "#24292f", "#57606a", "#e6e8eb"
 SECONDS = (
     "datum.value < 0.001 ? datum.value * 1e6 + ' µs' : datum.value < 1 ? datum.value * 1e3 + ' ms' : datum.value + ' s'"
@@ -55,13 +57,17 @@ def _errors(rows: list[Row], delta: float, first: bool) -> Any:
     """Each tool's smallest error over Sordino's, so that all cases share an axis."""
     points = []
     for case in CASES:
-        found = [row for row in at_guarantee(rows, case, delta) if "not in SQL" not in label(row)]
+        found = [
+            row for row in at_guarantee(rows, case, delta) if "not in SQL" not in label(row) and row["releases"] >= FEWEST
+        ]
         ours = next((row["value"] for row in found if row["tool"] == "Sordino"), None)
         best = {row["tool"]: row for row in reversed(found)}
         points += [_point(row, row["value"] / ours, short(row["value"]) + _few(row)) for row in best.values() if ours]
     axis = alt.Axis(grid=False, values=[0.1, 0.3, 1, 3, 10, 30], labelExpr="datum.value + 'x'", labelColor=FADED)
     title = "Error at ε = 1, " + (f"δ = {delta:g}" if delta else "pure")
-    return _lanes(points, title, "placed by its ratio to Sordino's; left is better", axis, named=first, legend=False)
+    return _lanes(
+        points, title, f"its ratio to Sordino's, left is better; {FEWEST} releases or more", axis, named=first, legend=False
+    )
 
 
 def _few(row: Row) -> str:
