@@ -56,6 +56,7 @@ class DuckDB:
         for name, value in (("memory_limit", memory), ("threads", threads), ("temp_directory", str(self._folder))):
             if value is not None:
                 run(f"SET {name} = {_text(str(value)) if isinstance(value, str) else int(value)}")
+        run("SET enable_progress_bar = false")  # it would write to the caller's terminal and pipes
         run("SET preserve_insertion_order = false")
         run("SET python_enable_replacements = false")
         run("SET autoinstall_known_extensions = false")
