@@ -220,7 +220,7 @@ def test_sql_grows_with_the_tree_only(name: str) -> None:
     assert all(b - a <= 7 * 900 for a, b in pairwise(lengths.values()))
     started = time.process_time()
     table().run([bind(nested(name, max(lengths))).sql])
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 5
 
 
 REFUSED = [

@@ -206,7 +206,7 @@ def shapes() -> dict[str, npt.NDArray[np.int64]]:
 @pytest.mark.parametrize("name", shapes())
 @pytest.mark.parametrize("level", [HALF, Fraction(9, 10)], ids=str)
 def test_intervals_cover_all_true_quantiles(name: str, level: Fraction) -> None:
-    data, unit, trials, bits = shapes()[name], 16, 250, SecureBits()
+    data, unit, trials, bits = shapes()[name], 16, 150, Tape(7)
     cells, counts = np.unique(data, return_counts=True)
     truth = true_quantiles(cells, counts, level, 1000)
     for epsilon in (Fraction(1), Fraction(30)):
@@ -218,7 +218,7 @@ def test_intervals_cover_all_true_quantiles(name: str, level: Fraction) -> None:
             )
             assert 0 <= found.low <= found.value <= found.high <= 999
             covered += found.low <= truth[0] and truth[-1] <= found.high
-        assert covered >= trials * 0.9 - 5 * math.sqrt(trials * 0.09)  # the bits are fresh in every run
+        assert covered >= trials * 0.9 - 3 * math.sqrt(trials * 0.09)
 
 
 def test_an_interval_with_less_slack_does_not_cover() -> None:
@@ -226,7 +226,7 @@ def test_an_interval_with_less_slack_does_not_cover() -> None:
     data = np.arange(1000).repeat(20)
     cells, counts = np.unique(data, return_counts=True)
     spread = quantiles._Spread.of(cells, counts, 1000, (HALF,))
-    bits, trials = SecureBits(), 400
+    bits, trials = Tape(8), 400
 
     def coverage(slack: float) -> float:
         real = quantiles._slack
@@ -235,7 +235,7 @@ def test_an_interval_with_less_slack_does_not_cover() -> None:
         ends = (law.draw(bits) for _ in range(trials))
         return sum(low <= 499 and high >= 500 for low, high in ends) / trials
 
-    assert coverage(1) > 0.91
+    assert coverage(1) > 0.93
     assert coverage(0) < 0.9
 
 

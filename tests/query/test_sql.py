@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 import random
 import re
@@ -540,9 +541,7 @@ class TestLimits:
             counted + "STRUCT(" * 20 + "a" + ")" * 20,
         ]
         for text in texts:
-            start = time.process_time()
-            parsed(text)
-            assert time.process_time() - start < 5.0, text[:80]  # 0.2 s alone; what is exponential takes a minute
+            assert _spent(text) < 1.0, text[:80]  # 0.2 s alone; 0.5 s is promised
 
 
 def allowed(query: Query) -> bool:
@@ -606,11 +605,11 @@ class TestFuzz:
         assert _mutated(random.Random(2), 50_000) > 1000
 
     def test_nested_fragments_take_no_time(self) -> None:
-        assert _nested(random.Random(3), 400) < 5.0
+        assert _nested(random.Random(3), 400) < 1.0
 
     @pytest.mark.slow
     def test_nested_fragments_take_no_time_long(self) -> None:
-        assert _nested(random.Random(5), 5000) < 5.0
+        assert _nested(random.Random(5), 5000) < 1.0
 
 
 _VALID = [row.whole_sql for row in SUPPORTED]
@@ -661,7 +660,18 @@ def _nested(rng: random.Random, count: int) -> float:
         depth = rng.randint(8, DEEPEST_TEXT)
         before = "".join(itertools.islice(itertools.cycle(openings), depth))
         after = "".join(itertools.islice(itertools.cycle(closings), depth))
-        start = time.process_time()
-        parsed(f"SELECT COUNT(*) FROM t{rng.choice([' WHERE ', ', ', ' GROUP BY ', ' JOIN '])}{before}a{after}")
-        longest = max(longest, time.process_time() - start)
+        clause = rng.choice([" WHERE ", ", ", " GROUP BY ", " JOIN "])
+        longest = max(longest, _spent(f"SELECT COUNT(*) FROM t{clause}{before}a{after}"))
     return longest
+
+
+def _spent(text: str) -> float:
+    """The processor's time for one text: the least of three if the first is long, since others may have been waited for."""
+    least = math.inf
+    for _ in range(3):
+        start = time.process_time()
+        parsed(text)
+        least = min(least, time.process_time() - start)
+        if least < 0.5:
+            break
+    return least
