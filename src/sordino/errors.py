@@ -3,11 +3,18 @@
 SordinoError
 ├── BudgetExceeded                     a charge does not fit into what is left; nothing was spent
 ├── EngineFailed                       the engine failed on admitted work; says nothing of the data, and the charge stays
+├── LedgerError                        the ledger cannot be used; says where, why and how to recover. Nothing was granted
+│   ├── LedgerDamaged                  it is not what was written: changed, cut short, replaced or put back
+│   ├── LedgerMismatch                 it belongs to other tables, or holds another budget than the declaration
+│   └── LedgerUnavailable              it cannot be read or written: missing, locked, read-only, full, failing, too new
+├── RequestRefused                     a request id that stands for another question, or for a charge without an answer
 └── InvalidInput (also a ValueError)   a value breaks a rule; says value, rule and hint
     ├── InvalidDeclaration             the owner's declaration breaks a rule; says file, key, rule and fix
     ├── OffLattice                     a number does not lie on the mechanism's lattice
     ├── TooLarge                       an enumeration would not finish; says how large it is
     └── UnsupportedSQL                 a question that cannot be asked; says what, where, and what to write instead
+
+LedgerWarning (a UserWarning)          the same data are asked through another ledger as well
 """
 
 from __future__ import annotations
@@ -17,7 +24,13 @@ __all__ = [
     "EngineFailed",
     "InvalidDeclaration",
     "InvalidInput",
+    "LedgerDamaged",
+    "LedgerError",
+    "LedgerMismatch",
+    "LedgerUnavailable",
+    "LedgerWarning",
     "OffLattice",
+    "RequestRefused",
     "SordinoError",
     "TooLarge",
     "UnsupportedSQL",
@@ -49,6 +62,40 @@ class EngineFailed(SordinoError):
         )
 
 
+class LedgerError(SordinoError):
+    """A ledger that cannot be used: the message says where it is, what is wrong and how to recover. Nothing was granted."""
+
+    def __init__(self, place: str, rule: str, hint: str) -> None:
+        self.place, self.rule, self.hint = place, rule, hint
+        super().__init__(f"ledger {place}: {rule}. {hint}")
+
+    def __reduce__(self) -> tuple[type[LedgerError], tuple[str, str, str]]:
+        return type(self), (self.place, self.rule, self.hint)
+
+
+class LedgerDamaged(LedgerError):
+    """A ledger that is not what was written: an entry changed, removed or reordered, or an older copy put back."""
+
+
+class LedgerMismatch(LedgerError):
+    """A ledger of other tables, or with another budget, than the declaration says."""
+
+
+class LedgerUnavailable(LedgerError):
+    """A ledger that cannot be read or written now."""
+
+
+class RequestRefused(SordinoError):
+    """A request id that was used for another question, or whose charge has no answer to give again."""
+
+    def __init__(self, request: str, rule: str, hint: str) -> None:
+        self.request, self.rule, self.hint = request, rule, hint
+        super().__init__(f"request {request!r}: {rule}. {hint}")
+
+    def __reduce__(self) -> tuple[type[RequestRefused], tuple[str, str, str]]:
+        return type(self), (self.request, self.rule, self.hint)
+
+
 class InvalidInput(SordinoError, ValueError):
     """A value that breaks a rule: the message says which value, which rule, and what to do instead."""
 
@@ -74,3 +121,7 @@ class TooLarge(InvalidInput):
 
 class UnsupportedSQL(InvalidInput):
     """SQL outside the supported part; no data was touched and nothing was spent."""
+
+
+class LedgerWarning(UserWarning):
+    """Two ledgers guard the same data, so that its budget can be spent twice."""

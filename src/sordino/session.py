@@ -2,26 +2,27 @@
 
 query   = parse(text)                      what is asked, or a refusal
 plan    = make_plan(query, dataset, cost)  what runs and what it costs; every error of a user is raised up to here
-receipt = ledger.charge(plan.charge)       debited before data are read
+receipt = ledger.charge(plan.charge)       debited, durably, before data are read
 exacts  = engine.run(plan.statements)      whole numbers
 answer  = release(exacts, plan, receipt)   noise
+          ledger.store(receipt, answer)    kept, durably, before it is shown
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from fractions import Fraction
+import os
+import uuid
 from types import TracebackType
 from typing import Any, Self
 
-from sordino.accounting.filters import Remaining, TwoMeterFilter
+from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
-from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
-from sordino.ledger.memory import MemoryLedger
-from sordino.ledger.receipt import Receipt
+from sordino.errors import EngineFailed, InvalidInput
+from sordino.ledger.ledger import Ledger, Paid
+from sordino.ledger.receipt import Receipt, Request
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.schema import check_schema
@@ -30,6 +31,7 @@ from sordino.privacy.exact import show
 from sordino.query.dataset import Dataset
 from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
+from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
 from sordino.release import release
 
@@ -39,8 +41,9 @@ __all__ = ["Session"]
 class Session:
     """Questions about one dataset, within one budget.
 
-    The budget is the dataset's unless another is given here. What was spent is kept in memory, for this session only.
-    `memory` ("2GB") and `threads` bound what the engine uses.
+    Budget and ledger are the dataset's unless others are given here. The ledger of a declaration file is beside it unless told
+    otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory. `analyst` is who
+    asks, where the owner gave sub-budgets. `memory` ("2GB") and `threads` bound what the engine uses.
 
     Example:
         >>> import pyarrow as pa
@@ -54,68 +57,101 @@ class Session:
     """
 
     def __init__(
-        self, dataset: Dataset, budget: Budget | None = None, *, memory: str | None = None, threads: int | None = None
+        self,
+        dataset: Dataset,
+        budget: Budget | None = None,
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        analyst: str | None = None,
+        memory: str | None = None,
+        threads: int | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise InvalidInput(
                 show(type(dataset).__name__), "a session needs a Dataset", "Pass Dataset.load('visits.toml')."
             )
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
-        if self.dataset.budget is None:
-            hint = "Add [budget] with epsilon and delta, or pass budget=Budget(1, 1e-6)."
-            raise InvalidDeclaration("a dataset without a budget", "a session needs to know what may be spent", hint)
-        self._ledger = MemoryLedger(TwoMeterFilter(self.dataset.budget, self.dataset.reserved_delta or Fraction(0)))
-        self._engine: Engine = DuckDB(dataset.tables.values(), memory=memory, threads=threads)
-        try:
+        self.analyst = analyst
+        self.ledger = Ledger.open(self.dataset, None if ledger is None else os.fspath(ledger))
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.ledger.close)
+            self.ledger.meter(analyst)  # refuses one without a sub-budget, where there are any
+            self._engine: Engine = DuckDB(dataset.tables.values(), memory=memory, threads=threads)
+            stack.callback(self._engine.close)
             for table in dataset.tables.values():
                 check_schema(table, self._engine.schema(table))
-        except BaseException:
-            self._engine.close()
-            raise
+            stack.pop_all()
 
     def sql(self, query: str, **cost: Any) -> Answer:
-        """The noisy answer to one SELECT, for `epsilon=...` or for `error=...`; see `Cost.offered` for the rest."""
+        """The noisy answer to one SELECT, for `epsilon=...` or for `error=...`; see `Cost.offered` for the rest.
+
+        With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
+        answered with the same bytes.
+        """
         return self.run(parse(query), **cost)
 
     def table(self, name: str) -> Question:
         """A question built in Python, about one table."""
         return Question(name, session=self)
 
-    def run(self, query: Query, **cost: Any) -> Answer:
+    def run(self, query: Query, *, request_id: str | None = None, **cost: Any) -> Answer:
         """The noisy answer to a query tree."""
-        plan = self._plan(query, cost)
-        receipt = self._ledger.charge(plan.charge, plan.table.name)
-        answer: Answer | None = None
-        with contextlib.suppress(Exception):  # data have been touched: whatever fails now has one fixed text
-            answer = release([self._engine.run(statement) for statement in plan.statements], plan, receipt)
-        if answer is None:
+        offer = Cost.offered(**cost)
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(offer), self.analyst)
+        paid = self.ledger.stored(request)
+        if paid is None:
+            plan = self._plan(query, offer)
+            paid = self.ledger.charge(plan.charge, request)
+            if paid.answer is None:
+                paid = self._answered(plan, paid.receipt)
+        return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def _answered(self, plan: Plan, receipt: Receipt) -> Paid:
+        """The answer to an open charge, stored."""
+        stored: bytes | None = None
+        try:
+            with contextlib.suppress(Exception):  # data have been touched: whatever fails now has one fixed text
+                exacts = [self._engine.run(statement) for statement in plan.statements]
+                stored = release(exacts, plan, receipt).to_json().encode()
+        finally:
+            if stored is None:  # also if interrupted
+                with contextlib.suppress(Exception):
+                    self.ledger.forfeit(receipt)
+        if stored is None:
             raise EngineFailed
-        return answer
+        self.ledger.store(receipt, stored)
+        return Paid(receipt, stored)
 
     def preview(self, query: str | Query, **cost: Any) -> Plan:
         """What a query would run and cost; free, and no data are read."""
-        return self._plan(parse(query) if isinstance(query, str) else query, cost)
+        return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**cost))
 
-    def _plan(self, query: Query, cost: Mapping[str, Any]) -> Plan:
-        return make_plan(query, self.dataset, Cost.offered(**cost), self._ledger.meter)
+    def _plan(self, query: Query, offer: Cost) -> Plan:
+        return make_plan(query, self.dataset, offer, self.ledger.meter(self.analyst))
 
     @property
     def remaining(self) -> Remaining:
         """What each meter still has."""
-        return self._ledger.meter.remaining
+        return self.ledger.meter(self.analyst).remaining
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """All charges so far."""
-        return self._ledger.receipts
+        return tuple(payment.receipt for payment in self.ledger.payments)
 
     def fits(self, query: str | Query, **cost: Any) -> int:
         """How many more answers like this one the budget allows."""
-        return self._ledger.meter.fits(self.preview(query, **cost).charge)
+        return self.ledger.meter(self.analyst).fits(self.preview(query, **cost).charge)
+
+    @property
+    def progress(self) -> float | None:
+        """How far the query is that another thread is running, from 0 to 1; None if nothing is known of it."""
+        return self._engine.progress
 
     def close(self) -> None:
-        """Close the engine."""
+        """Close the engine and the ledger."""
         self._engine.close()
+        self.ledger.close()
 
     def __enter__(self) -> Self:
         return self

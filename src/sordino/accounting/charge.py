@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from numbers import Integral
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from flint import arb
-
-from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
-from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, upper
 from sordino.privacy.exact import Number, bounds, readable, show
-from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+
+if TYPE_CHECKING:
+    from sordino.privacy.loss import Loss
 
 __all__ = ["NOTHING", "Amount", "Amounts", "Charge", "expect_charge"]
 
@@ -48,6 +45,7 @@ class Charge(Amounts):
     (1 - delta) q + delta s, where p and q are pure-DP, sqrt(mu_squared)-GDP and rho-zCDP, and r and s may be anything.
 
     Example:
+        >>> from sordino import GaussianLoss
         >>> Charge.of(GaussianLoss(Fraction(1, 2)), count=3)
         Charge(mu_squared=0.75, rho=0.375, delta=0)
     """
@@ -70,44 +68,16 @@ class Charge(Amounts):
         An outcome that gives the neighbour away is taken out as `delta` if the loss is a `FiniteLoss`; in other losses it
         is refused. Privacy: filters.md, Theorem 5.
         """
-        match loss:
-            case LaplaceLoss():
-                one = cls(loss.shift, _squared(loss.mu()), _rational(loss.rho()))
-            case GaussianLoss():
-                one = cls(None, loss.shift**2, loss.shift**2 / 2)
-            case FiniteLoss() if loss.infinite():
-                one = replace(cls.of(_without_certainty(loss)), delta=loss.infinite())
-            case FiniteLoss():
-                ratio = max(max(a / b, b / a) for a, b in zip(loss.p, loss.q, strict=True) if a)
-                # finer than a float, so that a response calibrated to epsilon costs no more than epsilon
-                pure = exact_upper(certified(lambda: ball(ratio).log()))
-                one = cls(pure, _squared(loss.mu()), _rational(loss.rho()))
-            case Total():
-                one = sum((cls.of(part, times) for part, times in loss.parts), NOTHING)
-            case Loss():
-                one = cls(_rational(loss.maximum()), _squared(loss.mu()), _rational(loss.rho()))
-            case _:
-                raise InvalidInput(f"loss={show(loss)}", "only a Loss has a charge", "Pass mechanism.loss(sensitivity).")
-        if one.meters == (None, None, None):
-            hint = "Choose a delta and use Charge.approximate(loss.epsilon(delta), delta)."
-            raise InvalidInput(show(loss), "this loss is unbounded in every currency", hint)
-        return one * count
+        from sordino.accounting.derived_charge import of_loss
+
+        return of_loss(loss) * count
 
     @classmethod
     def approximate(cls, epsilon: Number, delta: Number) -> Charge:
         """The charge of a release of which only (epsilon, delta)-privacy is known. Privacy: filters.md, Theorem 4."""
-        e, d = bounds("epsilon", epsilon).upper, bounds("delta", delta).upper
-        if e < 0 or not 0 <= d < 1:
-            value, rule = f"epsilon={show(epsilon)}, delta={show(delta)}", "epsilon must be at least 0, and delta in [0, 1)"
-            raise InvalidInput(value, rule, "Pass what the release is known to satisfy.")
+        from sordino.accounting.derived_charge import of_guarantee
 
-        def mu() -> arb:
-            if e < 1:  # without cancellation near zero
-                return 2 * arb(2).sqrt() * (ball(e) / 2).tanh().erfinv()
-            return 2 * normal_tail_inverse(1 / (1 + ball(e).exp()))
-
-        rho = upper(certified(lambda: ball(e) * (ball(e) / 2).tanh()))
-        return cls(e, _squared(upper(certified(mu))), _rational(rho), d)
+        return of_guarantee(epsilon, delta)
 
     def __add__(self, other: Charge) -> Charge:
         expect_charge(other)
@@ -125,23 +95,6 @@ class Charge(Amounts):
         return Charge(pure, mu_squared, rho, int(count) * self.delta)
 
     __rmul__ = __mul__
-
-
-def _rational(view: float) -> Amount:
-    return Fraction(view) if math.isfinite(view) else None
-
-
-def _squared(view: float) -> Amount:
-    return Fraction(view) ** 2 if math.isfinite(view) else None
-
-
-def _without_certainty(loss: FiniteLoss) -> FiniteLoss:
-    """The pair given that the outcome is one that both sides reach."""
-    common = [(a, b) for a, b in zip(loss.p, loss.q, strict=True) if a and b]
-    if not common:
-        raise InvalidInput(show(loss), "the two sides never give the same outcome", "Such a release has no privacy.")
-    p, q = (tuple(x / sum(side) for x in side) for side in zip(*common, strict=True))
-    return FiniteLoss(p, q)
 
 
 NOTHING = Charge(Fraction(0), Fraction(0), Fraction(0))

@@ -12,16 +12,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
-
-from flint import arb
+from typing import TYPE_CHECKING, Self
 
 from sordino.accounting.charge import NOTHING, Amounts, Charge, expect_charge
 from sordino.errors import BudgetExceeded, InvalidInput
-from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds, readable, show
-from sordino.privacy.loss import largest_mu
+from sordino.privacy.float_search import rough_log
+
+if TYPE_CHECKING:
+    from flint import arb
 
 __all__ = ["Account", "Remaining", "TwoMeterFilter", "ZcdpFilter", "largest_rho"]
 
@@ -181,12 +181,9 @@ class ZcdpFilter(_Filter):
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    from sordino.privacy.normal_pair import largest_mu  # here, so that a ledger is added up without ball arithmetic
+
     return largest_mu(epsilon, delta) ** 2
-
-
-def rough_log(x: Fraction) -> float:
-    """About log x, also where x is no float."""
-    return math.log(x.numerator) - math.log(x.denominator)
 
 
 @lru_cache(maxsize=1024)
@@ -197,6 +194,8 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     Source: Canonne, Kamath, Steinke (2020), Proposition 12; proof in filters.md, Theorem 6.
     """
+    from sordino.privacy.ball import ball, certified, lower
+
     log_delta = rough_log(delta)
 
     def by_float(log_x: float) -> float:

@@ -8,10 +8,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from sordino.accounting.charge import Amount, Charge, expect_charge
-from sordino.accounting.filters import Account, delta_refusal, rough_log
+from sordino.accounting.filters import Account, delta_refusal
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import show
+from sordino.privacy.float_search import rough_log
 from sordino.privacy.loss import GaussianLoss
 
 __all__ = ["Odometer"]

@@ -63,9 +63,19 @@ class EstimateColumn:
     def __len__(self) -> int:
         return len(self.estimates)
 
+    @classmethod
+    def finished(
+        cls, name: str, estimates: Estimates, integer: bool, bounds: tuple[float | None, float | None]
+    ) -> EstimateColumn:
+        """A column of numbers that were moved and rounded before: they stay as they are."""
+        column = object.__new__(cls)
+        for field_name, value in (("name", name), ("estimates", estimates), ("integer", integer), ("bounds", bounds)):
+            object.__setattr__(column, field_name, value)
+        return column
+
     def take(self, index: Index) -> EstimateColumn:
         """The groups at these places, in this order."""
-        return replace(self, estimates=self.estimates.take(index))
+        return self.finished(self.name, self.estimates.take(index), self.integer, self.bounds)
 
     @property
     def cells(self) -> list[Cell]:
@@ -179,6 +189,48 @@ class Answer:
                 low, high = self._labels[column.name]
                 out[low], out[high] = column.lows, column.highs
         return out
+
+    def to_json(self) -> str:
+        """The answer as one JSON text that `from_json` reads back without loss; the receipt is not part of it.
+
+        Example:
+            >>> one = Answer((KeyColumn("ward", ("A",)), EstimateColumn("n", Estimates([7.0], [5.0], [9.0]), integer=True)))
+            >>> Answer.from_json(one.to_json()).rows()
+            [{'ward': 'A', 'n': 7, 'n_low': 5, 'n_high': 9}]
+        """
+        from sordino.answer.stored import dump
+
+        return dump(self)
+
+    @staticmethod
+    def from_json(text: str, receipt: object | None = None) -> Answer:
+        """The answer of a text made by `to_json`, with this receipt."""
+        from sordino.answer.stored import load
+
+        return load(text, receipt)
+
+    def to_csv(self) -> str:
+        """The answer as CSV with a header: NULL is empty, dates are ISO, truth values are true and false."""
+        from sordino.answer.stored import csv_text
+
+        return csv_text(self)
+
+    def to_records_json(self) -> str:
+        """The rows as a JSON array of objects, for other programs: what has no finite number is null."""
+        from sordino.answer.stored import records
+
+        return records(self)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the answer to a Parquet file, the ends of intervals included."""
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        try:
+            parquet.write_table(table, str(path))
+        except OSError as error:
+            hint = "Check that its folder exists, may be written to and has room."
+            raise InvalidInput(f"path {str(path)!r}", "the file cannot be written", hint) from error
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`."""

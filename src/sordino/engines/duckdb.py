@@ -43,6 +43,7 @@ class DuckDB:
 
     def __init__(self, tables: Iterable[Table], *, memory: str | None = None, threads: int | None = None) -> None:
         self._lock = threading.Lock()
+        self._closing = threading.Lock()
         self._folder = Path(tempfile.mkdtemp(prefix="sordino-"))
         self._connection = duckdb.connect(":memory:")
         try:
@@ -56,7 +57,9 @@ class DuckDB:
         for name, value in (("memory_limit", memory), ("threads", threads), ("temp_directory", str(self._folder))):
             if value is not None:
                 run(f"SET {name} = {_text(str(value)) if isinstance(value, str) else int(value)}")
-        run("SET enable_progress_bar = false")  # it would write to the caller's terminal and pipes
+        # In this order: progress is known only with the bar on, and the bar itself would write to terminals and pipes.
+        run("SET enable_progress_bar_print = false")
+        run("SET enable_progress_bar = true")
         run("SET preserve_insertion_order = false")
         run("SET python_enable_replacements = false")
         run("SET autoinstall_known_extensions = false")
@@ -138,9 +141,18 @@ class DuckDB:
             sums[:, j] = cells
         return Exact(tuple(list(cells) for cells in columns[: statement.keys]), sums)
 
+    @property
+    def progress(self) -> float | None:
+        """How much of the statement now running is done, from 0 to 1, by DuckDB's estimate; None if it is not known."""
+        percent = -1.0
+        with self._closing, contextlib.suppress(duckdb.Error):  # closed by now
+            percent = self._connection.query_progress()
+        return percent / 100 if 0 <= percent <= 100 else None
+
     def close(self) -> None:
         """Close the database and remove its folder."""
-        self._connection.close()
+        with self._closing:  # the connection must not go while another thread asks it for progress
+            self._connection.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -37,5 +37,13 @@ class Engine(Protocol):
     def run(self, statement: Statement) -> Exact:
         """The exact sums of a statement; any failure is an EngineFailed with a fixed text."""
 
+    @property
+    def progress(self) -> float | None:
+        """How much of the statement now running is done, from 0 to 1; None if nothing runs or it is not known.
+
+        It may be asked for from another thread and does not wait. It is an estimate, and like the time that a statement
+        takes it depends on the data: it is for whoever waits, and not protected by noise.
+        """
+
     def close(self) -> None:
         """Give back what is held."""

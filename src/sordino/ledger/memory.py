@@ -1,41 +1,69 @@
-"""The meter of one session, in memory: what was spent is forgotten when the session ends.
-
-Charging comes before data are read, and nothing is ever refunded.
-"""
+"""A ledger in memory: the same rules, forgotten with the process."""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 
-from sordino.accounting.charge import Charge
-from sordino.accounting.filters import TwoMeterFilter
-from sordino.ledger.receipt import Receipt
+from sordino.ledger.chain import Link, Row
+from sordino.ledger.store import Busy
 
-__all__ = ["MemoryLedger"]
+__all__ = ["MemoryStore"]
 
 
-class MemoryLedger:
-    """A two-meter filter behind a lock, and the receipts it gave."""
+class MemoryStore:
+    """Rows in a list. One ledger uses it, which lets one thread in at a time, so every step is a transaction of its own."""
 
-    def __init__(self, meter: TwoMeterFilter) -> None:
-        self._lock = threading.Lock()
-        self._meter = meter
-        self._receipts: list[Receipt] = []
+    place = "in memory"
+    durable = False
 
-    @property
-    def meter(self) -> TwoMeterFilter:
-        """What may still be spent."""
-        return self._meter
+    def __init__(self, first: Row, key: bytes) -> None:
+        self._rows = [first]
+        self._answers: dict[int, bytes] = {}
+        self._requests: set[str] = set()
+        self._key = key
 
-    @property
-    def receipts(self) -> tuple[Receipt, ...]:
-        """All charges so far."""
-        return tuple(self._receipts)
+    def begin(self) -> None:
+        """Nothing to start."""
 
-    def charge(self, charge: Charge, question: str) -> Receipt:
-        """Debit a charge, or BudgetExceeded and nothing debited."""
-        with self._lock:
-            self._meter = self._meter.spend(charge)
-            receipt = Receipt(len(self._receipts) + 1, charge, question)
-            self._receipts.append(receipt)
-            return receipt
+    def commit(self) -> None:
+        """Nothing to finish."""
+
+    def rollback(self) -> None:
+        """Nothing to undo: a step is added whole, as the last thing before a commit that cannot fail."""
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        """The rows with larger numbers."""
+        return iter(self._rows[after:])
+
+    def head(self) -> Link:
+        """The number and hash of the last row."""
+        return Link(self._rows[-1].sequence, self._rows[-1].hash)
+
+    def append(self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
+        """Add a row after the head."""
+        if head != self.head() or (request is not None and request in self._requests):
+            raise Busy
+        self._rows.append(row)
+        if request is not None:
+            self._requests.add(request)
+        if answer is not None:
+            self._answers[row.sequence] = answer
+
+    def answer(self, sequence: int) -> bytes | None:
+        """The answer that was stored with this row."""
+        return self._answers.get(sequence)
+
+    def answers(self) -> list[int]:
+        """The numbers of all rows with an answer."""
+        return list(self._answers)
+
+    def key(self) -> bytes:
+        """The secret of this ledger."""
+        return self._key
+
+    def faults(self) -> list[str]:
+        """Memory finds nothing."""
+        return []
+
+    def close(self) -> None:
+        """Nothing to give back."""

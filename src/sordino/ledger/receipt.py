@@ -1,18 +1,69 @@
-"""The proof that an answer was paid for before its data were read."""
+"""What is asked for, and the proof that it was paid for before any data were read."""
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 from sordino.accounting.charge import Charge
+from sordino.errors import InvalidInput
+from sordino.ledger.chain import Link, digest
+from sordino.privacy.exact import show
 
-__all__ = ["Receipt"]
+__all__ = ["Receipt", "Request", "checked_name"]
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question under an id: the same id with the same question and offer is the same request, and answered once."""
+
+    id: str
+    question: str
+    offer: str = ""
+    analyst: str | None = None
+
+    def __post_init__(self) -> None:
+        checked_name("request_id", self.id, "Pass a text of your own such as 'march-report-1', or nothing.")
+        if self.analyst is not None:
+            checked_name("analyst", self.analyst, "Pass the name under which the owner gave a sub-budget.")
+        for name in ("question", "offer"):  # a lone surrogate could not be written down
+            object.__setattr__(self, name, getattr(self, name).encode(errors="backslashreplace").decode())
+
+    @property
+    def body(self) -> str:
+        """The digest of all that may not change when the request is repeated."""
+        parts = (self.question, self.offer, self.analyst or "")
+        return digest("".join(f"{len(part)}:{part}" for part in parts))
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """The number of the charge in its ledger, what was charged, and for which question."""
+    """A charge in a ledger: its number there, what was charged, for which question, by whom.
+
+    `hash` is the ledger's head at that entry: kept elsewhere, it shows later that nothing up to it was changed.
+    """
 
     number: int
     charge: Charge
     question: str
+    request_id: str = ""
+    analyst: str | None = None
+    time: str = ""
+    hash: str = ""
+
+    @property
+    def link(self) -> Link:
+        """The end of the chain at this entry."""
+        return Link(self.number, self.hash)
+
+
+def checked_name(what: str, value: object, hint: str) -> str:
+    """A short text of one line."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or value != value.strip():
+        rule = f"it must be a text of 1 to {_LONGEST} characters, without spaces around it"
+        raise InvalidInput(f"{what}={show(value)}", rule, hint)
+    if any(unicodedata.category(c)[0] == "C" for c in value):
+        raise InvalidInput(f"{what}={show(value)}", "it must hold no control characters", hint)
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -63,3 +63,14 @@ class Cost:
             None if key_delta is None else open_unit("key_delta", key_delta, "Pass a small number such as 1e-8.").lower,
             bool(nonnegative),
         )
+
+    def __str__(self) -> str:
+        """The offer in exact numbers, the same text for the same offer."""
+        said = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Mapping):
+                value = "{" + ", ".join(f"{name!r}: {x}" for name, x in sorted(value.items())) + "}"
+            if value != field.default:
+                said.append(f"{field.name}={value}")
+        return ", ".join(said)

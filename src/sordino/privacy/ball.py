@@ -17,8 +17,8 @@ from flint import arb, ctx, fmpq
 
 from sordino.privacy.exact import float_upper
 
-__all__ = ["ball", "certified", "exact_lower", "exact_upper", "holds", "lower", "normal_tail", "normal_tail_inverse",
-           "upper", "working"]  # fmt: skip
+__all__ = ["at_most", "ball", "certified", "exact_lower", "exact_upper", "holds", "lower", "normal_tail",
+           "normal_tail_inverse", "upper", "working"]  # fmt: skip
 
 # flint's precision is one setting for the whole process: hold it while it is ours, and across a fork.
 _precision = threading.RLock()
@@ -69,6 +69,16 @@ def holds(compare: Callable[[], bool | None]) -> bool:
             return answer
         bits *= 2
     return False
+
+
+def at_most(compute: Callable[[], arb], limit: Fraction) -> bool:
+    """Whether the value of `compute` is certainly not above the limit."""
+
+    def compare() -> bool | None:
+        gap = compute() - ball(limit)
+        return True if gap <= 0 else False if gap > 0 else None
+
+    return holds(compare)
 
 
 def upper(value: arb) -> float:

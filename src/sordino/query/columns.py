@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 import re
@@ -223,5 +222,7 @@ def column(place: Place, value: Any) -> Column:
 
 def _kind(word: str) -> str | None:
     """The type that was probably meant."""
+    from difflib import get_close_matches
+
     word = word.strip().casefold()
-    return next(iter(difflib.get_close_matches(_OTHER_WORDS.get(word, word), _KINDS, n=1)), None)
+    return next(iter(get_close_matches(_OTHER_WORDS.get(word, word), _KINDS, n=1)), None)

@@ -6,7 +6,6 @@ memory must not leak through the text of an error.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import numbers
@@ -87,8 +86,10 @@ def shown(value: object) -> str:
 
 def closest(word: str, known: Iterable[str]) -> str:
     """A question that proposes the known word that was probably meant, and the list of all."""
+    from difflib import get_close_matches
+
     words = {k.casefold(): k for k in known}
-    close = difflib.get_close_matches(word.casefold(), words, n=1)
+    close = get_close_matches(word.casefold(), words, n=1)
     question = f"Did you mean {key_text(words[close[0]])}? " if close else ""
     first = [key_text(w) for w in words.values()][:20]
     return f"{question}Known here: {', '.join(first) or 'nothing'}{' and more' if len(words) > 20 else ''}."

@@ -2,8 +2,9 @@
 
 from sordino.privacy.loss.base import Loss
 from sordino.privacy.loss.finite import FiniteLoss
-from sordino.privacy.loss.gaussian import GaussianLoss, largest_mu
+from sordino.privacy.loss.gaussian import GaussianLoss
 from sordino.privacy.loss.laplace import LaplaceLoss
 from sordino.privacy.loss.subsampled import SubsampledLoss
+from sordino.privacy.normal_pair import largest_mu
 
 __all__ = ["FiniteLoss", "GaussianLoss", "LaplaceLoss", "Loss", "SubsampledLoss", "largest_mu"]

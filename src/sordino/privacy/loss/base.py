@@ -8,7 +8,6 @@ epsilon, rho, mu and all divergences, downwards for the trade-off curve.
 from __future__ import annotations
 
 import math
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,9 @@ from flint import arb
 
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
-from sordino.privacy.ball import ball, certified, holds, lower, upper
+from sordino.privacy.ball import at_most, certified, lower, upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, least_reading, show
+from sordino.privacy.float_search import smallest_float
 from sordino.privacy.loss.law import Law
 
 __all__ = ["Loss", "OutputPair"]
@@ -162,12 +162,7 @@ class Loss(ABC):
 
     def satisfies(self, epsilon: Fraction, delta: Fraction) -> bool:
         """Whether the release is certainly (epsilon, delta)-differentially private."""
-
-        def compare() -> bool | None:
-            gap = self.delta_ball(epsilon) - ball(delta)
-            return True if gap <= 0 else False if gap > 0 else None
-
-        return holds(compare)
+        return at_most(lambda: self.delta_ball(epsilon), delta)
 
     def total_variation(self) -> float:
         """The total-variation stability: how much likelier any event can become, delta(0)."""
@@ -212,28 +207,3 @@ class Loss(ABC):
         from sordino.privacy.loss.plot import chart
 
         return chart(self, path)
-
-
-def smallest_float(good: Callable[[float], bool], low: float, high: float) -> float:
-    """The smallest good float in [low, high], for a property that stays once it holds and that holds at `high`."""
-    if good(low):
-        return low
-    bad, best = _rank(low), _rank(high)
-    while best - bad > 1:
-        middle = (bad + best) // 2
-        if good(_float_of_rank(middle)):
-            best = middle
-        else:
-            bad = middle
-    return _float_of_rank(best)
-
-
-def _rank(x: float) -> int:
-    """The place of a float in the order of all floats."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", x))
-    return int(bits) if bits >= 0 else -(int(bits) & (2**63 - 1))
-
-
-def _float_of_rank(rank: int) -> float:
-    (x,) = struct.unpack("<d", struct.pack("<q", abs(rank)))
-    return math.copysign(float(x), rank)

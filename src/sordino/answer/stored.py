@@ -1,0 +1,261 @@
+"""An answer as text: the form that is stored and read back without loss, and those for pipes.
+
+The stored form is one JSON object with `"kind": "answer"` and `"v": 1`. Numbers are JSON numbers that read back to the same
+64 bits; NULL is null and an infinite number is "inf" or "-inf"; a key that JSON has no type for is an object of one field,
+such as {"date": "2024-02-29"}. The same answer always gives the same text. The meaning of a version never changes.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import Number, show
+from sordino.query.aggregates.estimates import Estimates, Floats
+from sordino.query.having import Cell
+
+__all__ = ["VERSION", "csv_text", "dump", "load", "records"]
+
+VERSION = 1
+_FIELDS = {"columns", "confidence", "notes", "privacy"}
+_UNBOUNDED = {"inf": math.inf, "-inf": -math.inf}
+_PLAIN = {str, int, bool, float, type(None)}
+
+
+def dump(answer: Answer) -> str:
+    """The text of an answer, without its receipt; it can always be encoded as UTF-8."""
+    fields = {
+        "kind": "answer",
+        "v": VERSION,
+        "columns": [_key_fields(c) if isinstance(c, KeyColumn) else _estimate_fields(c) for c in answer.columns],
+        "confidence": _stored(answer.confidence),
+        "notes": list(answer.notes),
+        "privacy": answer.privacy,
+    }
+    try:
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        hint = "Declare keys of at most 4,000 digits."
+        raise InvalidInput("a key with thousands of digits", "it cannot be written as text", hint) from None
+    return _encodable(text)
+
+
+def load(text: str, receipt: object | None = None) -> Answer:
+    """The answer of a stored text, with a receipt if there is one."""
+    try:
+        fields = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None
+        kind, version = fields.pop("kind"), fields.pop("v")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise _damaged(text) from None
+    if kind != "answer":
+        raise InvalidInput(f"kind {show(kind)}", 'a stored answer is of kind "answer"', "Pass a text made by to_json().")
+    if type(version) is int and version > VERSION:
+        rule = f"this Sordino reads answers up to version {VERSION}"
+        raise InvalidInput(f"an answer of version {show(version)}", rule, "Install a newer Sordino.")
+    try:
+        if type(version) is not int or version != VERSION or set(fields) != _FIELDS:
+            raise ValueError
+        return Answer(
+            tuple(_column(entry) for entry in _list(fields["columns"])),
+            _text(fields["privacy"]),
+            receipt,
+            _number(fields["confidence"]),
+            tuple(map(_text, _list(fields["notes"]))),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        raise _damaged(text) from None
+
+
+def csv_text(answer: Answer) -> str:
+    """A line of names and one for each row; NULL is empty, and a lone surrogate is written as its escape."""
+    columns = answer.to_dict()
+    lines = _Lines()
+    # The longer end of line makes the writer quote both of its characters inside cells, in all versions of Python.
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*([_csv_cell(c) for c in cells] for cells in columns.values()), strict=True))
+    return _encodable("".join(lines))
+
+
+def records(answer: Answer) -> str:
+    """A JSON array with an object for each row, one a line; moments as ISO text, and null for what is not finite."""
+    columns = {name: [_json_cell(c) for c in cells] for name, cells in answer.to_dict().items()}
+    write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    rows = (write(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    return _encodable("[" + ",\n ".join(rows) + "]")
+
+
+class _Lines(list[str]):
+    """What a CSV writer writes to: lines that end as those of other tools do."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
+def _csv_cell(cell: Cell) -> Any:
+    match cell:
+        case bool():
+            return str(cell).lower()
+        case date():
+            return cell.isoformat()
+        case _:
+            return cell
+
+
+def _json_cell(cell: Cell) -> Any:
+    match cell:
+        case date():
+            return cell.isoformat()
+        case float() if not math.isfinite(cell):
+            return None
+        case _:
+            return cell
+
+
+def _key_fields(column: KeyColumn) -> dict[str, Any]:
+    return {"key": column.name, "values": [v if type(v) in (str, int) else _stored(v) for v in column.values]}
+
+
+def _estimate_fields(column: EstimateColumn) -> dict[str, Any]:
+    e = column.estimates
+    return {
+        "estimate": column.name,
+        "integer": bool(column.integer),
+        "bounds": [_stored(bound) for bound in column.bounds],
+        "value": _numbers(e.value),
+        "low": _numbers(e.low),
+        "high": _numbers(e.high),
+    }
+
+
+def _numbers(array: Floats) -> list[Any]:
+    numbers: list[Any] = array.tolist()
+    if np.isfinite(array).all():
+        return numbers
+    return [x if math.isfinite(x) else None if math.isnan(x) else str(x) for x in numbers]
+
+
+def _stored(value: object) -> Any:
+    """A key, bound or confidence as JSON."""
+    match value:
+        case float() if not math.isfinite(value):
+            return {"float": str(float(value))}
+        case None | str() | int() | float():
+            return value
+        case Fraction():
+            return {"fraction": [value.numerator, value.denominator]}
+        case Decimal():
+            return {"decimal": str(value)}
+        case datetime():
+            return {"datetime": value.isoformat()}
+        case date():
+            return {"date": value.isoformat()}
+        case _:
+            rule = "the keys of an answer are texts, numbers, truth values, dates, moments or NULL"
+            raise InvalidInput(f"a key of type {type(value).__name__}", rule, "Convert it to one of them.")
+
+
+def _column(entry: dict[str, Any]) -> KeyColumn | EstimateColumn:
+    if set(entry) == {"key", "values"}:
+        return KeyColumn(_text(entry["key"]), tuple(_value(v) for v in _list(entry["values"])))
+    if set(entry) != {"estimate", "integer", "bounds", "value", "low", "high"} or type(entry["integer"]) is not bool:
+        raise ValueError
+    lower, upper = (_bound(bound) for bound in _list(entry["bounds"]))
+    value, low, high = (_floats(entry[end]) for end in ("value", "low", "high"))
+    if not len(value) == len(low) == len(high):
+        raise ValueError
+    estimates = Estimates(value, low, high)
+    if not (np.array_equal(estimates.low, low, equal_nan=True) and np.array_equal(estimates.high, high, equal_nan=True)):
+        raise ValueError  # an end on the wrong side, which would have been moved
+    # As they are: to round a second time, or to move into bounds that lie between whole numbers, could change them.
+    return EstimateColumn.finished(_text(entry["estimate"]), estimates, entry["integer"], (lower, upper))
+
+
+def _floats(stored: Any) -> Floats:
+    numbers = _list(stored)
+    kinds = set(map(type, numbers))
+    if not kinds <= {float, str, type(None)}:
+        raise ValueError
+    if str in kinds:
+        numbers = [_UNBOUNDED[x] if type(x) is str else x for x in numbers]
+    array = np.array(numbers, np.float64)
+    if np.isfinite(array).sum() != sum(type(x) is float for x in _list(stored)):
+        raise ValueError  # a number too large for a float
+    return array
+
+
+def _value(stored: Any) -> Any:
+    if type(stored) in _PLAIN:
+        return stored
+    ((kind, inner),) = stored.items()
+    match kind:
+        case "date":
+            return date.fromisoformat(inner)
+        case "datetime":
+            return datetime.fromisoformat(inner)
+        case "decimal":
+            return Decimal(_text(inner))
+        case "float":
+            return math.nan if inner == "nan" else _UNBOUNDED[inner]
+        case "fraction":
+            numerator, denominator = _list(inner)
+            if type(numerator) is int and type(denominator) is int:
+                return Fraction(numerator, denominator)
+    raise ValueError
+
+
+def _number(stored: Any) -> Number:
+    value = _value(stored)
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+        raise ValueError
+    return value
+
+
+def _bound(stored: Any) -> float | None:
+    value = _value(stored)
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise ValueError
+    return value
+
+
+def _text(stored: Any) -> str:
+    if not isinstance(stored, str):
+        raise ValueError
+    return stored
+
+
+def _list(stored: Any) -> list[Any]:
+    if not isinstance(stored, list):
+        raise ValueError
+    return stored
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _damaged(text: object) -> InvalidInput:
+    what = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
+    return InvalidInput(what, "it is no stored answer, or a damaged one", "Pass a text made by to_json(), unchanged.")
+
+
+def _encodable(text: str) -> str:
+    r"""The text with each lone surrogate as its escape (\ud800), which JSON reads back; a pair becomes its character.
+
+    No data hold them, but names given in Python may, and UTF-8 does not.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return joined.encode("utf-8", "backslashreplace").decode()
+    return text

@@ -1,0 +1,100 @@
+"""Numbers as people type and read them: `0.1` is exactly one tenth, and what is shown is rounded in the safe direction."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from sordino.errors import InvalidInput
+
+__all__ = ["digits_below", "exact", "positive", "rounded_down", "rounded_up"]
+
+_NUMBER = re.compile(r"([+-]?)(\d+/\d+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
+_SMALLEST = Fraction(1, 10**12)
+_LONGEST = 400
+"""Longer texts, and exponents beyond it, are refused: nobody types them, and their fractions would fill the memory."""
+
+
+def exact(text: str, option: str = "a number") -> Fraction:
+    """The number that was typed, exactly; `option` names it in a refusal.
+
+    Example:
+        >>> exact("0.1"), exact("3/4"), exact("1e-6")
+        (Fraction(1, 10), Fraction(3, 4), Fraction(1, 1000000))
+    """
+    typed = text.strip()
+    value = f"{option} {text[:40]!r}" + ("..." if len(text) > 40 else "")
+    match = _NUMBER.fullmatch(typed)
+    if match is None:
+        hint = "Write a number such as 0.1, 3/4 or 1e-6"
+        comma = typed.replace(",", ".", 1)
+        point = f"; with a decimal point: {comma}" if comma != typed and _NUMBER.fullmatch(comma) else ""
+        raise InvalidInput(value, "it is not a number", f"{hint}{point}.")
+    _, _, exponent = typed.lower().partition("e")
+    if len(typed) > _LONGEST or abs(int(exponent or 0)) > _LONGEST:
+        raise InvalidInput(value, f"it has more than {_LONGEST} digits", "Write an ordinary number.")
+    if "/" in typed and int(typed.partition("/")[2]) == 0:
+        raise InvalidInput(value, "it divides by zero", "Write a fraction such as 3/4.")
+    return Fraction(typed)
+
+
+def positive(text: str, option: str) -> Fraction:
+    """The number that was typed, if it is greater than zero and of a size that means something."""
+    value = exact(text, option)
+    if not _SMALLEST <= value <= 1 / _SMALLEST:
+        rule = "it must be greater than zero" if value <= 0 else "it is too small or too large to mean anything here"
+        raise InvalidInput(f"{option} {text!r}", rule, f"Write {option} 0.5, or another number between 1e-12 and 1e+12.")
+    return value
+
+
+def digits_below(value: Fraction | float, digits: int = 4) -> Fraction:
+    """The largest number of so many decimal digits that is not above the value.
+
+    Example:
+        >>> digits_below(Fraction(2, 3))
+        Fraction(3333, 5000)
+    """
+    return Fraction(_decimal(value, Context(prec=digits, rounding=ROUND_FLOOR)))
+
+
+def rounded_up(value: Fraction | float, digits: int = 4) -> str:
+    """A text of so many digits that is never below the value.
+
+    Example:
+        >>> rounded_up(Fraction(2, 3)), rounded_up(0.1), rounded_up(1e-6), rounded_up(5294.6), rounded_up(Fraction(10**9))
+        ('0.6667', '0.1', '1e-06', '5,295', '1e+09')
+    """
+    return _text(value, Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def rounded_down(value: Fraction | float, digits: int = 4) -> str:
+    """A text of so many digits that is never above the value.
+
+    Example:
+        >>> rounded_down(Fraction(2, 3)), rounded_down(0.1)
+        ('0.6666', '0.1')
+    """
+    return _text(value, Context(prec=digits, rounding=ROUND_FLOOR))
+
+
+def _decimal(value: Fraction | float, context: Context) -> Decimal:
+    if isinstance(value, float):  # by its decimal reading, for which the floats that leave the library are safe too
+        return context.plus(Decimal(repr(value)))
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _text(value: Fraction | float, context: Context) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "unbounded"
+    short = _decimal(value, context)
+    if short and not Decimal("1e-4") <= abs(short) < 10**8:
+        mantissa, _, exponent = f"{short:e}".partition("e")
+        return f"{_without_zeros(mantissa)}e{int(exponent):+03d}"
+    return _without_zeros(f"{short:,f}")
+
+
+def _without_zeros(text: str) -> str:
+    """Without the zeros that end a decimal fraction."""
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,318 @@
+"""`sordino plan`: what each of many questions may have, or how many fit, by three ways of adding up.
+
+Basic composition adds epsilons. The ledger's meters hold however later questions depend on earlier answers. The certified
+sum is for a list that is fixed before the first answer. Noise is worked out from the epsilon that is shown, so that whoever
+asks with it gets what the table says.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sordino.cli.numbers import digits_below, exact, positive, rounded_up
+from sordino.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sordino.accounting.filters import TwoMeterFilter
+    from sordino.mechanisms.additive import Additive
+    from sordino.privacy.budget import Budget
+    from sordino.privacy.loss import Loss
+
+__all__ = ["FIXED", "LEDGER", "Offer", "counts", "each_of", "how_many", "plan"]
+
+BASIC, LEDGER, FIXED = "basic composition", "the ledger", "a fixed list"
+_CONFIDENCE = Fraction(95, 100)
+_MOST_QUERIES = 10**9
+_SEARCHED = 10**4
+"""Up to so many questions the certified sum is searched for; for more the scale is stretched by a square root and checked."""
+_MARGINS = (Fraction(1005, 1000), Fraction(102, 100))
+_MOST_SUMMED, _MOST_COUNTED = 10**6, 3 * 10**4
+"""Sums of more would take many seconds: they are left out."""
+
+
+class Noise(StrEnum):
+    """Which noise to plan with."""
+
+    laplace = "laplace"
+    gaussian = "gaussian"
+    both = "both"
+
+
+class Format(StrEnum):
+    """How the plan is written."""
+
+    table = "table"
+    json = "json"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """By one way of adding up: so many questions fit, each of which alone is (epsilon, delta)-private by this noise.
+
+    `queries` is None where it would take too long to work out.
+    """
+
+    way: str
+    queries: int | None
+    epsilon: Fraction
+    delta: Fraction
+    mechanism: Additive
+
+    @property
+    def noise(self) -> str:
+        """The family of the noise."""
+        return type(self.mechanism).__name__.lower()
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether a question may depend on the answers before it."""
+        return self.way != FIXED
+
+    @property
+    def error(self) -> float:
+        """The half-width within which 95 % of the answers are."""
+        return self.mechanism.interval(_CONFIDENCE)
+
+
+def plan(
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The epsilon of the whole budget.")],
+    delta: Annotated[str, typer.Option(metavar="NUMBER", help="The delta of the whole budget.")] = "1e-6",
+    queries: Annotated[int | None, typer.Option(help="How many questions: what may each have?")] = None,
+    each: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon of each question: how many fit?")] = None,
+    mechanism: Annotated[Noise, typer.Option(help="The noise to plan with.")] = Noise.both,
+    sensitivity: Annotated[str, typer.Option(metavar="NUMBER", help="How far one person moves an answer.")] = "1",
+    rows: Annotated[int | None, typer.Option(help="Show the error as a share of so many rows, too.")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="A table for the eye, or JSON.")] = Format.table,
+) -> None:
+    """Plan a budget: what each of N questions may have (--queries), or how many questions fit (--each).
+
+    Example: sordino plan --epsilon 1 --delta 1e-6 --queries 100
+    """
+    from sordino.privacy.budget import Budget
+
+    if (queries is None) == (each is None):
+        value = "neither --queries nor --each" if queries is None else "both --queries and --each"
+        raise InvalidInput(value, "a plan starts from one of them", "Write --queries 100, or --each 0.1.")
+    budget = Budget(positive(epsilon, "--epsilon"), _small(delta))
+    moved = positive(sensitivity, "--sensitivity")
+    if rows is not None and rows < 1:
+        raise InvalidInput(f"--rows {rows}", "there must be at least one row", "Write --rows 200000.")
+    kinds = _kinds(mechanism, budget)
+    if queries is not None:
+        title = f"What each of {queries:,} questions may have" if queries != 1 else "What one question may have"
+        offers = each_of(queries, budget, moved, kinds)
+    else:
+        alone = positive(each or "", "--each")
+        title = f"How many questions of epsilon {rounded_up(alone)} fit"
+        offers = how_many(alone, budget, moved, kinds)
+    if format_ is Format.json:
+        _print_json(budget, offers, rows)
+    else:
+        _print_table(title, budget, offers, rows, counting=queries is None)
+
+
+def each_of(queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
+    """What each of so many questions may have: for each noise by basic composition, by the ledger, and as a fixed list."""
+    from sordino.accounting.filters import TwoMeterFilter
+
+    if not 1 <= queries <= _MOST_QUERIES:
+        raise InvalidInput(f"--queries {queries}", f"it must be 1 to {_MOST_QUERIES:,}", "Write --queries 100.")
+    made = {"laplace": _laplace_offers, "gaussian": _gaussian_offers}
+    return [offer for kind in kinds for offer in made[kind](TwoMeterFilter(budget), queries, sensitivity)]
+
+
+def how_many(each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
+    """How many questions fit that alone are (each, 0)-private with Laplace or (each, delta)-private with Gaussian noise."""
+    from sordino.mechanisms.gaussian import Gaussian
+    from sordino.mechanisms.laplace import Laplace
+
+    step = Fraction(1, sensitivity.denominator)
+    offers = []
+    for kind in kinds:
+        delta = budget.delta if kind == "gaussian" else Fraction(0)
+        mechanism: Additive = (
+            Gaussian.calibrated(sensitivity=sensitivity, epsilon=each, delta=delta, step=step)
+            if kind == "gaussian"
+            else Laplace.calibrated(sensitivity=sensitivity, epsilon=each, step=step)
+        )
+        found = counts(mechanism.loss(sensitivity), budget)
+        offers += [Offer(way, count, each, delta, mechanism) for way, count in found.items()]
+    return offers
+
+
+def counts(loss: Loss, budget: Budget) -> dict[str, int | None]:
+    """How many releases with this loss fit into a budget, by each way of adding up; None where it would take too long."""
+    from sordino.accounting.calibrate import largest_count
+    from sordino.accounting.charge import Charge
+    from sordino.accounting.filters import TwoMeterFilter
+
+    charge = Charge.of(loss)
+    basic = _basic_count(loss, budget) if charge.pure is None else budget.epsilon // charge.pure
+    ledger = TwoMeterFilter(budget).fits(charge)
+    fixed = None
+    if ledger <= _MOST_COUNTED:  # what keeps the budget adaptively keeps it here, whatever rounding says
+        fixed = max(largest_count(loss, epsilon=budget.epsilon, delta=budget.delta), ledger, basic)
+    return {BASIC: basic, LEDGER: ledger, FIXED: fixed}
+
+
+def _kinds(mechanism: Noise, budget: Budget) -> list[str]:
+    if mechanism is Noise.gaussian and not budget.delta:
+        raise InvalidInput("--delta 0", "Gaussian noise needs a delta above 0", "Write --delta 1e-6, or use Laplace noise.")
+    if mechanism is Noise.both:
+        return ["laplace", "gaussian"] if budget.delta else ["laplace"]
+    return [mechanism.value]
+
+
+def _small(text: str) -> Fraction:
+    delta = exact(text, "--delta")
+    if delta and not Fraction(1, 10**100) <= delta < 1:
+        raise InvalidInput(f"--delta {text!r}", "it must be 0, or between 1e-100 and 1", "Write --delta 1e-6.")
+    return delta
+
+
+def _laplace_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction) -> list[Offer]:
+    from sordino.accounting.charge import Charge
+    from sordino.mechanisms.laplace import Laplace
+    from sordino.privacy.loss import LaplaceLoss
+
+    basic = digits_below(meter.budget.epsilon / queries)
+    metered = _largest(lambda e: meter.fits(Charge.of(LaplaceLoss(e))) >= queries, basic, meter.budget.epsilon)
+    fixed = _fixed_epsilon(meter.budget, queries, metered)
+    step = Fraction(1, sensitivity.denominator)
+    return [
+        Offer(way, queries, each, Fraction(0), Laplace.calibrated(sensitivity=sensitivity, epsilon=each, step=step))
+        for way, each in ((BASIC, basic), (LEDGER, metered), (FIXED, fixed))
+        if each is not None
+    ]
+
+
+def _gaussian_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction) -> list[Offer]:
+    """The certified sum of Gaussian losses is what the meter adds up: mu^2, exactly."""
+    from sordino.mechanisms.gaussian import Gaussian
+    from sordino.privacy.loss import GaussianLoss
+
+    step, delta = Fraction(1, sensitivity.denominator), meter.budget.delta
+    part, share = digits_below(meter.budget.epsilon / queries), delta / queries
+    basic = Gaussian.calibrated(sensitivity=sensitivity, epsilon=part, delta=share, step=step)
+    mu = _root_below((meter.caps.mu_squared or Fraction(0)) / queries)
+    alone = max(digits_below(GaussianLoss(mu).epsilon(delta)), Fraction(0))  # 0: so little that delta covers it
+    scale = sensitivity / mu
+    if alone:
+        scale = max(scale, Gaussian.calibrated(sensitivity=sensitivity, epsilon=alone, delta=delta).scale)
+    return [
+        Offer(BASIC, queries, part, share, basic),
+        *(Offer(way, queries, alone, delta, Gaussian(scale, step)) for way in (LEDGER, FIXED)),
+    ]
+
+
+def _largest(good: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
+    """The largest good number of four digits, from a good one up to another."""
+    if good(high):
+        return digits_below(high)
+    while high / low > Fraction(10001, 10000):
+        middle = Fraction(math.sqrt(low * high))
+        low, high = (middle, high) if good(middle) else (low, middle)
+    above = digits_below(high)
+    return above if good(above) else digits_below(low)
+
+
+def _fixed_epsilon(budget: Budget, queries: int, adaptive: Fraction) -> Fraction | None:
+    """The epsilon of each of so many Laplace answers whose certified sum keeps the budget; None if that takes too long."""
+    from sordino.accounting.calibrate import smallest_scale
+    from sordino.privacy.loss import LaplaceLoss
+
+    if not budget.delta:
+        return adaptive
+    if queries > _MOST_SUMMED:
+        return None
+    few = min(queries, _SEARCHED)
+    stretch = Fraction(math.sqrt(queries / few))
+    scale = stretch * smallest_scale(
+        lambda scale: few * LaplaceLoss(1 / scale),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        start=1 / (adaptive * stretch),
+    )
+    if few == queries:
+        return max(digits_below(1 / scale), adaptive)
+    for margin in _MARGINS:
+        each = digits_below(1 / (scale * margin))
+        if (queries * LaplaceLoss(each)).epsilon(budget.delta) <= budget.epsilon:
+            return max(each, adaptive)
+    return None
+
+
+def _basic_count(loss: Loss, budget: Budget) -> int:
+    """How many releases fit if each has an equal share of delta and their epsilons are added."""
+
+    def good(count: int) -> bool:
+        return count * max(0.0, loss.epsilon(budget.delta / count)) <= budget.epsilon
+
+    if not budget.delta or not good(1):
+        return 0
+    low, high = 1, 2
+    while good(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if good(middle) else (low, middle)
+    return low
+
+
+def _root_below(square: Fraction) -> Fraction:
+    """The square root, rounded down."""
+    return Fraction(math.isqrt(square.numerator * 4**200 // square.denominator), 2**200)
+
+
+def _print_json(budget: Budget, offers: Sequence[Offer], rows: int | None) -> None:
+    ways: list[dict[str, Any]] = []
+    for o in offers:
+        way = {"noise": o.noise, "way": o.way, "adaptive": o.adaptive, "queries": o.queries, "epsilon": float(o.epsilon)}
+        way |= {"delta": float(o.delta), "scale": float(o.mechanism.scale), "error": o.error}
+        ways.append(way if rows is None else way | {"relative_error": o.error / rows})
+    whole = {"epsilon": float(budget.epsilon), "delta": float(budget.delta)}
+    typer.echo(json.dumps({"budget": whole, "ways": ways}, indent=2))
+
+
+def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int | None, *, counting: bool) -> None:
+    from sordino.cli.text_plot import Page
+
+    page = Page()
+    page.heading(f"{title}, with epsilon {rounded_up(budget.epsilon)} and delta {rounded_up(budget.delta)} for all together")
+    page.say("")
+    headings = ["noise", "added up by", "questions" if counting else "epsilon", "delta", "scale", "95 % error"]
+    lines = []
+    for o in offers:
+        amount = ("left out" if o.queries is None else f"{o.queries:,}") if counting else rounded_up(o.epsilon)
+        line = [o.noise, o.way, amount, rounded_up(o.delta), rounded_up(o.mechanism.scale), f"±{rounded_up(Fraction(o.error))}"]
+        lines.append(line if rows is None else [*line, f"{rounded_up(Fraction(o.error) * 100 / rows, 2)} %"])
+    page.table(headings if rows is None else [*headings, f"of {rows:,} rows"], lines, left=2)
+    page.say("")
+    if not counting:
+        page.say(_advice(offers))
+    page.say(
+        "The ledger keeps the budget even if every question depends on the answers before it. A fixed list must be complete "
+        "before the first answer; the ledger does not know of it. The error is that of one number which a person moves by at "
+        "most the sensitivity."
+    )
+    if any(o.queries is None for o in offers) or not any(o.way == FIXED for o in offers):
+        page.say("Left out: the certified sum of a fixed list of so many Laplace answers, which would take too long.")
+    if not budget.delta:
+        page.say("Without a delta epsilons can only be added, and there is no Gaussian noise.")
+
+
+def _advice(offers: Sequence[Offer]) -> str:
+    """How to ask so that the ledger lets all questions pass."""
+    best = min((o for o in offers if o.way == LEDGER), key=lambda o: o.error)
+    reach = f"the answer is within ±{rounded_up(Fraction(best.error))}, 95 % of the time"
+    if not best.epsilon:
+        return f"Of the ledger's offers {best.noise} noise has the smaller error: {reach}."
+    return f"Ask each question with epsilon {rounded_up(best.epsilon)} and {best.noise} noise: all fit, and {reach}."

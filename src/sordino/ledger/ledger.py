@@ -1,0 +1,440 @@
+"""The ledger: charge, receipt, stored answer. What it promises, and why it holds, is in ledger.md.
+
+A charge is durable before data are read, an answer before it is shown. The same request is charged once and answered with
+the same bytes. Whatever fails, nothing is granted and nothing is refunded.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, Self
+
+from sordino.accounting.charge import Charge
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.errors import (
+    InvalidInput,
+    LedgerDamaged,
+    LedgerError,
+    LedgerMismatch,
+    LedgerUnavailable,
+    LedgerWarning,
+    RequestRefused,
+)
+from sordino.ledger.anchor import Anchor
+from sordino.ledger.chain import START, Broken, Entry, Row, breaks, digest
+from sordino.ledger.fingerprint import Prints
+from sordino.ledger.memory import MemoryStore
+from sordino.ledger.place import Place
+from sordino.ledger.receipt import Receipt, Request, checked_name
+from sordino.ledger.state import Payment, State
+from sordino.ledger.store import Busy, Store
+from sordino.ledger.terms import Allowance, Terms, charge_facts
+from sordino.ledger.verify import Verdict, verify_store
+from sordino.ledger.witness import Seen, Witness
+from sordino.privacy.budget import Budget
+from sordino.privacy.exact import bounds
+from sordino.query.dataset import Dataset
+
+__all__ = ["Ledger", "Paid"]
+
+_ATTEMPTS = 100
+_ACCEPT = "If that is as it should be, let the owner run `sordino ledger accept`"
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A receipt; with the stored answer if the request was answered before."""
+
+    receipt: Receipt
+    answer: bytes | None = None
+
+
+@dataclass(frozen=True)
+class _Draft:
+    kind: str
+    facts: dict[str, Any]
+    request: str | None = None
+    answer: bytes | None = None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _first(terms: Terms) -> tuple[Row, bytes]:
+    """The first entry of a new ledger, different from that of any other, and its secret."""
+    key = uuid.uuid4().bytes + uuid.uuid4().bytes
+    facts = {**terms.facts, "key": digest(key), "name": uuid.uuid4().hex}
+    return Entry(1, START.hash, "declare", _now(), facts).row, key
+
+
+class Ledger:
+    """What was spent on one dataset. Many sessions, threads and processes may use it at once."""
+
+    def __init__(
+        self, store: Store, prints: Prints | None = None, witness: Witness | None = None, at: Place | None = None
+    ) -> None:
+        self._store = store
+        self._prints = prints or Prints({})
+        self._witness = witness
+        self._at = at
+        self._lock = threading.RLock()
+        self._failed = ""
+        self._state = State()
+        try:
+            self._catch_up()
+            self._recognise()
+        except BaseException:
+            store.close()
+            raise
+
+    @staticmethod
+    def open(dataset: Dataset, place: str | None = None, *, create: bool = True, as_declared: bool = True) -> Ledger:
+        """The ledger of a dataset: at the place given, or declared, or beside the declaration; else in memory.
+
+        It is made if there was none, unless `create` is False. With `as_declared` it must hold the declared budget.
+        """
+        terms = Terms.of(dataset)
+        where = place or Ledger.place_of(dataset)
+        if where is None:
+            return Ledger(MemoryStore(*_first(terms)))
+        witness, at = Witness(), Place.of(where)
+        protected = {name: table.source.path for name, table in dataset.tables.items() if not table.public}
+        ledger = Ledger(_opened(at, terms, witness, create=create), Prints(protected), witness, at)
+        try:
+            if as_declared:
+                ledger.expect(terms)
+            ledger._remember()
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    @staticmethod
+    def place_of(dataset: Dataset) -> str | None:
+        """Where the ledger of a dataset is: as declared, or beside the declaration."""
+        return dataset.ledger or (None if dataset.file is None else str(dataset.file.with_suffix(".ledger")))
+
+    @staticmethod
+    def accept(dataset: Dataset, place: str | None = None) -> Ledger:
+        """The ledger as it is now, though this machine has seen another state of it; what was seen is recorded in it.
+
+        Privacy: what was spent in the state that is lost is no longer counted. Only the owner can answer for that.
+        """
+        where, witness = place or Ledger.place_of(dataset), Witness()
+        if where is None:
+            raise InvalidInput("a dataset without a ledger", "there is nothing to accept", "Declare one under [ledger].")
+        at = Place.of(where)
+        seen = witness.recall(at.shown)
+        witness.forget(at.shown)
+        if at.exists():
+            with Ledger(at.open()) as found:
+                for other in list(witness.others(at.shown)):
+                    if other.ledger == found.id:
+                        seen = seen or other
+                        witness.forget(other.place)
+        ledger = Ledger.open(dataset, where, as_declared=False)
+        facts = {} if seen is None else {"ledger": seen.ledger, "count": seen.count, "hash": seen.hash}
+        ledger._write(lambda: _Draft("accept", {"seen": facts}))
+        return ledger
+
+    @property
+    def place(self) -> str:
+        """Where it is kept."""
+        return self._store.place
+
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives the process."""
+        return self._store.durable
+
+    @property
+    def id(self) -> str:
+        """The hash of its first entry, which no other ledger has."""
+        return self._state.id
+
+    @property
+    def terms(self) -> Terms:
+        """Whose data it guards, and the budget in force."""
+        with self._lock:
+            self._catch_up()
+            if self._state.terms is None:
+                raise self._damaged("its first entry does not declare a budget")
+            return self._state.terms
+
+    @property
+    def allotments(self) -> dict[str, Allowance]:
+        """The sub-budgets, by analyst."""
+        with self._lock:
+            self._catch_up()
+            return dict(self._state.allotments)
+
+    @property
+    def payments(self) -> tuple[Payment, ...]:
+        """All charges so far, and what became of each."""
+        with self._lock:
+            self._catch_up()
+            return tuple(self._state.payments.values())
+
+    @property
+    def forfeited(self) -> int:
+        """How many charges have no answer and, unless their query still runs, never will."""
+        return sum(payment.status != "answered" for payment in self.payments)
+
+    def meter(self, analyst: str | None = None) -> TwoMeterFilter:
+        """What may still be spent, by an analyst where there are sub-budgets."""
+        with self._lock:
+            self._catch_up()
+            return self._state.meter(analyst)
+
+    def stored(self, request: Request) -> Paid | None:
+        """The receipt and answer of a request that was answered before; RequestRefused if it cannot be answered again."""
+        with self._lock:
+            self._catch_up()
+            return self._repeated(request)
+
+    def charge(self, charge: Charge, request: Request) -> Paid:
+        """Debit a charge, durably; or BudgetExceeded, and nothing debited. A repeated request is not charged again."""
+        before: list[Paid] = []
+
+        def step() -> _Draft | None:
+            repeated = self._repeated(request)
+            if repeated is not None:
+                before.append(repeated)
+                return None
+            self._state.meter(request.analyst).spend(charge)
+            facts = {
+                "request": request.id, "body": request.body, "question": request.question, "offer": request.offer,
+                "analyst": request.analyst, "charge": charge_facts(charge), "sources": self._prints.under(self._store.key()),
+            }  # fmt: skip
+            return _Draft("charge", facts, request.id)
+
+        row = self._write(step)
+        if row is None:
+            return before[0]
+        self._remember()
+        return Paid(self._state.payments[row.sequence].receipt)
+
+    def store(self, receipt: Receipt, answer: bytes) -> None:
+        """Keep the answer to a charge, durably; only then may it be shown."""
+
+        def step() -> _Draft:
+            self._open_payment(receipt)
+            return _Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
+
+        self._write(step)
+
+    def forfeit(self, receipt: Receipt) -> None:
+        """Record that a charge will have no answer; it stays spent."""
+
+        def step() -> _Draft:
+            self._open_payment(receipt)
+            return _Draft("forfeit", {"charge": receipt.number})
+
+        self._write(step)
+
+    def declare(self, terms: Terms) -> bool:
+        """Put another budget, or other tables, in force, as the owner; False if they are in force already.
+
+        Privacy: all answers together keep the largest epsilon and the largest delta that were ever in force.
+        """
+        return self._write(lambda: None if terms == self._state.terms else _Draft("declare", terms.facts)) is not None
+
+    def allot(self, analyst: str, budget: Budget | None, reserved_delta: Fraction | None = None) -> None:
+        """Give an analyst ("*": every other) a part of the budget, as the owner; None takes it back.
+
+        Once anybody has a sub-budget, only those who have one may ask. What an analyst spent before counts.
+        """
+        checked_name("analyst", analyst, "Pass a name, or '*' for everybody without a sub-budget of their own.")
+        whole = self.terms.allowance
+        allowance = None
+        if budget is not None:
+            if budget.epsilon > whole.budget.epsilon or budget.delta > whole.budget.delta:
+                rule = f"a sub-budget is a part of the whole, {whole}"
+                raise InvalidInput(str(budget), rule, "Give a part of it; the parts may add up to more than the whole.")
+            share = whole.reserved_delta / whole.budget.delta if whole.budget.delta else Fraction(0)
+            reserved = budget.delta * share if reserved_delta is None else bounds("reserved_delta", reserved_delta).lower
+            allowance = Allowance(budget, reserved)
+            allowance.meter()  # refuses a reserved delta beyond the delta
+        facts = {"analyst": analyst, "allowance": None if allowance is None else allowance.facts}
+        self._write(lambda: _Draft("allot", facts))
+
+    def anchor(self) -> Anchor:
+        """Its end now, to be kept elsewhere."""
+        with self._lock:
+            self._catch_up()
+            return Anchor(self._state.id, *self._state.link)
+
+    def verify(self, anchor: Anchor | None = None) -> Verdict:
+        """Check all of it, against an anchor if one is given."""
+        with self._lock:
+            return verify_store(self._store, anchor)
+
+    def export(self) -> Iterator[str]:
+        """Its entries, one line each: each holds the SHA-256 of the line before, and the anchor that of the last."""
+        with self._lock:
+            self._catch_up()
+            return iter([row.text for row in self._store.rows() if row.sequence <= self._state.link.sequence])
+
+    def expect(self, terms: Terms) -> None:
+        """Refuse if the ledger guards other tables, or holds another budget."""
+        kept = self.terms
+        if kept.lineage != terms.lineage:
+            rule = f"it guards {kept}, and the declaration says {terms}"
+            hint = (
+                "Use the ledger of this table; or, if its declaration has changed, let the owner run `sordino budget set`."
+            )
+            raise LedgerMismatch(self.place, rule, hint)
+        if kept.allowance != terms.allowance:
+            rule = f"it holds a budget of {kept.allowance}, and the declaration says {terms.allowance}"
+            hint = "Declare the recorded budget, or let the owner put the new one in force: sordino budget set."
+            raise LedgerMismatch(self.place, rule, hint)
+
+    def close(self) -> None:
+        """Close the place where it is kept."""
+        with self._lock:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.place}: {self._state.link.sequence} entries)"
+
+    def _write(self, step: Callable[[], _Draft | None]) -> Row | None:
+        """Catch up as the only writer, let `step` decide, and append what it drafts: durable when this returns.
+
+        After a failure the outcome may be unknown, so this ledger grants nothing more: it must be opened again.
+        """
+        with self._lock:
+            for _ in range(_ATTEMPTS):
+                self._usable()
+                self._store.begin()
+                try:
+                    row = self._append(step)
+                except Busy:
+                    self._store.rollback()
+                    continue
+                except BaseException as error:
+                    self._store.rollback()
+                    if isinstance(error, LedgerError):
+                        self._failed = error.rule
+                    raise
+                if row is not None:
+                    self._state.read(row)
+                return row
+            raise LedgerUnavailable(self.place, "other processes were always faster", "Try again. Nothing was granted.")
+
+    def _append(self, step: Callable[[], _Draft | None]) -> Row | None:
+        self._catch_up()
+        draft = step()
+        if draft is None:
+            self._store.rollback()
+            return None
+        link = self._state.link
+        row = Entry(link.sequence + 1, link.hash, draft.kind, _now(), draft.facts).row
+        self._store.append(row, link, draft.request, draft.answer)
+        self._store.commit()
+        return row
+
+    def _usable(self) -> None:
+        if self._failed:
+            rule = f"it failed before ({self._failed})"
+            raise LedgerUnavailable(self.place, rule, "Nothing more is granted here; mend the cause and open a new session.")
+
+    def _catch_up(self) -> None:
+        """Take in what others have appended, checked link by link from the last entry that was checked."""
+        self._usable()
+        head = self._store.head()  # read first: rows beyond it are of those who came later
+        if head != self._state.link:
+            rows = [row for row in self._store.rows(self._state.link.sequence) if row.sequence <= head.sequence]
+            found = next(breaks(rows, self._state.link), None)
+            if found is not None:
+                raise self._damaged(found)
+            try:
+                for row in rows:
+                    self._state.read(row)
+            except Broken as error:
+                raise self._damaged(str(error)) from None
+        if head != self._state.link:
+            raise self._damaged(
+                f"it was cut short or put back: {head.sequence} entries are noted, {self._state.link.sequence} known"
+            )
+
+    def _damaged(self, rule: str) -> LedgerDamaged:
+        hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds. Nothing was granted."
+        return LedgerDamaged(self.place, rule, hint)
+
+    def _repeated(self, request: Request) -> Paid | None:
+        payment = self._state.payment(request.id)
+        if payment is None:
+            return None
+        number = payment.receipt.number
+        if payment.body != request.body:
+            rule = f"entry {number} stands for another question, price or analyst under this id"
+            raise RequestRefused(request.id, rule, "Use a new id for a new question. Nothing was charged.")
+        if payment.status == "answered":
+            answer = self._store.answer(payment.settled)
+            if answer is None or digest(answer) != payment.answer:
+                raise self._damaged(f"the answer to entry {number} was changed")
+            return Paid(payment.receipt, answer)
+        why = "its query failed" if payment.status == "forfeited" else "its query is running, or ended before it was stored"
+        hint = "Wait if it is running; else the charge is forfeited, and a new id asks anew. Nothing was charged now."
+        raise RequestRefused(request.id, f"it was charged as entry {number} and has no answer: {why}", hint)
+
+    def _open_payment(self, receipt: Receipt) -> None:
+        payment = self._state.payments.get(receipt.number)
+        if payment is None or payment.receipt.hash != receipt.hash or payment.status != "unanswered":
+            raise RequestRefused(receipt.request_id, "its charge is not open", "Only an open charge can be answered, once.")
+
+    def _recognise(self) -> None:
+        """Refuse a ledger that is not the one, or not as far, as this machine has seen it."""
+        if self._witness is None or self._at is None:
+            return
+        seen = self._witness.recall(self.place)
+        if seen is not None and not self._state.holds(seen.link):
+            rule = f"an older copy was put back: it had {seen.count} entries, and has {self._state.link.sequence}"
+            if seen.ledger != self.id:
+                rule = "another ledger is in its place"
+            elif self._state.link.sequence >= seen.count:
+                rule = f"its history was rewritten: entry {seen.count} is not the one that was seen here"
+            raise LedgerDamaged(self.place, rule, f"Put the newest one back. {_ACCEPT}.")
+        sources = set(self._witness.sources(self._prints.samples()).values())
+        for other in self._witness.others(self.place):
+            if not self._at.differs(other.place):
+                continue
+            if other.ledger == self.id:
+                rule = f"it is a copy of the one at {other.place}, and two copies would spend the budget twice"
+                raise LedgerMismatch(self.place, rule, f"Use that one, or remove it. {_ACCEPT}.")
+            if sources & set(other.sources.values()):
+                text = f"The data of {self.place} are also guarded by the ledger {other.place}: their budgets add up."
+                warnings.warn(f"{text} Use one ledger for one table.", LedgerWarning, stacklevel=4)
+
+    def _remember(self) -> None:
+        """Let this machine note how far the ledger is."""
+        if self._witness is not None:
+            sources = self._witness.sources(self._prints.samples())
+            self._witness.remember(Seen(self.place, self.id, *self._state.link, sources))
+
+
+def _opened(place: Place, terms: Terms, witness: Witness, *, create: bool) -> Store:
+    """The store at a place; a new one only where none was ever seen."""
+    if not place.exists():
+        seen = witness.recall(place.shown)
+        if seen is not None:
+            rule = f"it is gone: when it was last used here it had {seen.count} entries"
+            raise LedgerUnavailable(place.shown, rule, f"Put it back; nothing is granted without it. {_ACCEPT}.")
+        if not create:
+            raise LedgerUnavailable(place.shown, "there is none yet", "It is made when the first session opens.")
+        place.create(*_first(terms))
+    return place.open()

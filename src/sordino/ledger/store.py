@@ -1,0 +1,62 @@
+"""Where a ledger's rows are kept: the one plug of the ledger. A new kind of place is one file and its conformance test.
+
+A store knows nothing of budgets. It keeps rows and answers, gives one writer at a time a transaction that is durable when
+`commit` returns, and turns every failure of its own into a LedgerError; it never retries a commit that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from sordino.ledger.chain import Link, Row
+
+__all__ = ["Busy", "Store"]
+
+
+class Busy(Exception):
+    """The transaction met another one before anything was written: the whole of it may be tried again."""
+
+
+class Store(Protocol):
+    """Rows of one ledger, durable where the store is."""
+
+    place: str
+    """How messages call it; without passwords."""
+    durable: bool
+
+    def begin(self) -> None:
+        """Start a transaction as the only writer; waits for another one, and refuses with LedgerUnavailable in the end."""
+
+    def commit(self) -> None:
+        """Make the transaction durable. If it fails the outcome is unknown, and the caller must grant nothing."""
+
+    def rollback(self) -> None:
+        """Undo the transaction; never fails."""
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        """The rows with larger numbers, in order."""
+
+    def head(self) -> Link:
+        """The end of the chain as it is noted apart from the rows."""
+
+    def append(self, row: Row, head: Link, request: str | None = None, answer: bytes | None = None) -> None:
+        """Add a row after the head, which it replaces; refuses, as Busy, if the head is no longer that one.
+
+        A second row with the same request is refused. An answer is kept under the number of the row.
+        """
+
+    def answer(self, sequence: int) -> bytes | None:
+        """The answer that was stored with this row."""
+
+    def answers(self) -> list[int]:
+        """The numbers of all rows with an answer."""
+
+    def key(self) -> bytes:
+        """The secret of this ledger, with which fingerprints of sources are made."""
+
+    def faults(self) -> list[str]:
+        """What the place itself finds wrong with its files, in words."""
+
+    def close(self) -> None:
+        """Give back what is held."""

@@ -1,0 +1,121 @@
+"""What this machine has seen of ledgers, in a folder of its user: a second place that a swapped ledger file does not change.
+
+It notices that a ledger is gone, was replaced or put back to an older state, is used in two copies, or that the same data
+are asked through another ledger. It is a help: without the folder all works, and an anchor kept elsewhere does more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sordino.ledger.chain import Link, digest
+from sordino.ledger.fingerprint import keyed
+
+__all__ = ["Seen", "Witness"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A ledger when it was last used here: where it was, which one, its end, and fingerprints of the data it guards."""
+
+    place: str
+    ledger: str
+    count: int
+    hash: str
+    sources: Mapping[str, str]
+
+    @property
+    def link(self) -> Link:
+        """The end of the chain."""
+        return Link(self.count, self.hash)
+
+
+def _folder() -> Path | None:
+    told = os.environ.get("SORDINO_STATE")
+    if told is not None:
+        return Path(told) if told else None
+    try:
+        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "sordino"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+class Witness:
+    """The notes in the folder `SORDINO_STATE`, else in the user's state folder; nothing is kept where it is empty."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or _folder()
+
+    def recall(self, place: str) -> Seen | None:
+        """What was last seen at a place."""
+        return None if self._folder is None else _read(self._folder / _name(place))
+
+    def remember(self, seen: Seen) -> None:
+        """Note the state of a ledger; an older state of the same ledger never replaces a newer one."""
+        if self._folder is None:
+            return
+        known = self.recall(seen.place)
+        if known is not None and known.ledger == seen.ledger and known.count >= seen.count and known.sources == seen.sources:
+            return
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._write(self._folder / _name(seen.place), json.dumps(asdict(seen)).encode())
+
+    def forget(self, place: str) -> None:
+        """Let a place be used anew."""
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                (self._folder / _name(place)).unlink(missing_ok=True)
+
+    def others(self, place: str) -> Iterator[Seen]:
+        """What was seen at all other places."""
+        if self._folder is None:
+            return
+        with contextlib.suppress(OSError):
+            for path in sorted(self._folder.glob("*.json")):
+                seen = _read(path)
+                if seen is not None and seen.place != place:
+                    yield seen
+
+    def sources(self, samples: Mapping[str, bytes]) -> dict[str, str]:
+        """Fingerprints that mean something on this machine only."""
+        key = self._key()
+        return {name: keyed(key, taken) for name, taken in samples.items()} if key else {}
+
+    def _key(self) -> bytes | None:
+        if self._folder is None:
+            return None
+        path = self._folder / "key"
+        with contextlib.suppress(OSError):
+            if not path.exists():
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._write(path, uuid.uuid4().bytes + uuid.uuid4().bytes)
+            return path.read_bytes()
+        return None
+
+    def _write(self, path: Path, content: bytes) -> None:
+        aside = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex}")
+        try:
+            with os.fdopen(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(content)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def _name(place: str) -> str:
+    return f"{digest(place)[:40]}.json"
+
+
+def _read(path: Path) -> Seen | None:
+    try:
+        fields = json.loads(path.read_bytes())
+        return Seen(fields["place"], fields["ledger"], int(fields["count"]), fields["hash"], dict(fields["sources"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
