@@ -1,68 +1,146 @@
-"""What `make demo` runs: a made-up hospital table, declared, previewed and asked, with the truth beside it."""
+"""What `make demo` runs: a made-up hospital table, declared, previewed and asked, with the truth beside every answer."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
+from rich.console import Console
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table
 
 import sordino as so
 from hospital import write
+from picture import draw
 
 OUTPUT = Path("demo-output")
+WARDS = "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward ORDER BY visits DESC"
+COST = "SELECT AVG(cost) AS cost FROM visits WHERE age >= 65"
+AGE = "SELECT MEDIAN(age) AS age FROM visits"
+CITIES = "SELECT city, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY city ORDER BY patients DESC"
+screen = Console(width=None if os.isatty(1) else 100, highlight=False)
 
 
 def title(text: str) -> None:
-    print(f"\n── {text} {'─' * max(0, 96 - len(text))}")
+    screen.print()
+    screen.print(Rule(f"[bold]{text}", align="left", style="dim"))
+
+
+def beside_truth(answer: so.Answer, truth: Mapping[object, float], show: Callable[[float], str]) -> None:
+    """The answer as a table, with the truth and whether the interval holds it."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    (noisy,) = answer.estimates
+    keys = answer.keys[0].cells if answer.keys else [""]
+    if answer.keys:
+        table.add_column(answer.keys[0].name)
+    for heading in (noisy.name, "95 % interval", "truth", ""):
+        table.add_column(heading, justify="right")
+    rows = zip(keys, noisy.cells, noisy.lows, noisy.highs, strict=True)
+    for key, *numbers in rows:
+        value, low, high = (float(str(x)) for x in numbers)
+        held = low <= truth[key] <= high
+        cells = [
+            show(value),
+            f"{show(low)} to {show(high)}",
+            show(truth[key]),
+            "[green]inside" if held else "[yellow]outside, as 1 in 20 is",
+        ]
+        table.add_row(*([str(key)] if answer.keys else []), *cells)
+    screen.print(table)
+    left_out = [str(key) for key in truth if key not in keys]
+    if left_out:
+        small = ", ".join(f"{key} ({show(truth[key])})" for key in left_out)
+        screen.print(f"[dim]Not shown, as so few people live there that it could give somebody away: {small}.")
 
 
 def main() -> None:
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    os.environ["SORDINO_STATE"] = str(OUTPUT / "state")  # each demo starts with a new ledger; nobody shall miss the old one
     declaration = write(OUTPUT)
-    truth = pq.read_table(OUTPUT / "visits.parquet").to_pandas()  # known here only because the table is made up
-    print(f"{len(truth):,} visits of {truth.patient_id.nunique():,} made-up patients in {OUTPUT}/visits.parquet,")
-    print(f"declared in {declaration}: who is protected, what is public, and a budget of epsilon 3 and delta 1e-6.")
+    truth: Any = pq.read_table(OUTPUT / "visits.parquet").to_pandas()  # known here only because the table is made up
+    title("A hospital has a table")
+    screen.print(f"{len(truth):,} visits of {truth.patient_id.nunique():,} made-up patients, in {OUTPUT}/visits.parquet.")
+    screen.print(f"Its owner declares once who is protected, what is public, and a budget, in {declaration}:\n")
+    screen.print(Syntax(declaration.read_text(), "toml", background_color="default", word_wrap=True))
+
     with so.Session(so.Dataset.load(declaration)) as session:
-        title("before paying: what a question would run and cost (free, no data read)")
-        by_ward = "SELECT ward, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY ward"
-        print(session.preview(by_ward, epsilon=0.5, rows=10_000))
+        title("An analyst looks at the price first: free, and no data are read")
+        screen.print(f"[bold]{WARDS}[/]   for epsilon 0.25", soft_wrap=True)
+        screen.print(session.preview(WARDS, epsilon=0.25).explain())
 
-        title("1. visits and average cost by ward, for epsilon 0.5")
-        wards = session.sql(by_ward, epsilon=0.5)
-        print(wards)
-        exact = truth.groupby("ward").cost.agg(["size", "mean"])
-        print("Truth: " + ", ".join(f"{ward} {row['size']:,.0f} at {row['mean']:.0f}" for ward, row in exact.iterrows()))
-        wards.plot(OUTPUT / "wards.png")
+        title("1. Visits by ward, for epsilon 0.25")
+        wards = session.sql(WARDS, epsilon=0.25, request_id="visits-by-ward")
+        by_ward = truth.groupby("ward").size().to_dict()
+        beside_truth(wards, by_ward, lambda x: f"{x:,.0f}")
 
-        title("2. the same in Python: average cost of those over 65, for epsilon 0.2")
-        old = session.table("visits").where(so.col("age") > 65).agg(cost=so.mean("cost"), visits=so.count()).run(epsilon=0.2)
-        print(old)
-        print(f"Truth: {truth[truth.age > 65].cost.mean():.2f} for {int((truth.age > 65).sum()):,} visits")
+        title("2. Average cost of those over 65, for epsilon 0.25")
+        cost = session.sql(COST, epsilon=0.25)
+        average = {"": float(truth[truth.age >= 65].cost.mean())}
+        beside_truth(cost, average, lambda x: f"{x:,.2f}")
 
-        title("3. median and upper decile of age, for epsilon 0.3")
-        print(session.sql("SELECT MEDIAN(age) AS half, QUANTILE(age, 0.9) AS tenth FROM visits", epsilon=0.3))
-        print(f"Truth: {truth.age.median():.0f} and {truth.age.quantile(0.9):.0f}")
+        title("3. Median age, for epsilon 0.1: the same, asked in Python")
+        age = session.table("visits").agg(age=so.median("age")).run(epsilon=0.1)
+        median = {"": float(truth.age.median())}
+        beside_truth(age, median, lambda x: f"{x:.0f}")
 
-        title("4. home towns: keys that are not public are selected privately, for epsilon 0.5")
-        towns = "SELECT city, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY city ORDER BY patients DESC"
-        print(session.sql(towns, epsilon=0.5))
-        counts = truth.groupby("city").patient_id.nunique().sort_values(ascending=False)
-        print("Truth: " + ", ".join(f"{city} {n:,}" for city, n in counts.items()))
+        title("4. Home towns, for epsilon 0.5: which towns there are is not public")
+        cities = session.sql(CITIES, epsilon=0.5)
+        by_city = truth.groupby("city").patient_id.nunique().sort_values(ascending=False).to_dict()
+        beside_truth(cities, by_city, lambda x: f"{x:,.0f}")
 
-        title("5. how much for an error of at most 100 visits?")
-        wanted = "SELECT COUNT(*) AS visits FROM visits WHERE day >= DATE '2025-07-01'"
-        print(session.preview(wanted, error=100).explain().splitlines()[-3].strip())
-        print(session.sql(wanted, error=100))
+        title("What was spent, and what is promised")
+        spent_and_left(session)
+        screen.print(f"Promise: {wards.privacy}")
 
-        title("what is left")
-        left = session.remaining
-        pure, gaussian = left.pure, left.mu_squared
-        print("Pure meter:", "closed." if pure is None else f"epsilon {float(pure):.4f} of 3 is left.")
-        print("Gaussian meter:", "closed." if gaussian is None else f"mu^2 {float(gaussian):.4f} is left.")
+        title("A budget that cannot be talked out of it")
+        again = session.sql(WARDS, epsilon=0.25, request_id="visits-by-ward")
+        assert again.to_json() == wards.to_json()
+        screen.print("The first question again, under the same request id: the same bytes, and nothing charged.")
         try:
-            session.sql(by_ward, epsilon=10)
+            session.sql(WARDS, epsilon=10)
         except so.errors.BudgetExceeded as refusal:
-            print(f"A question for epsilon 10 is refused before any data is read: {refusal}")
-    print(f"\nA picture of the first answer is in {OUTPUT}/wards.png.")
+            screen.print(f"A question for epsilon 10, refused before any data are read: {refusal}")
+        verdict = session.ledger.verify(session.ledger.anchor())
+        assert verdict.holds
+        screen.print(
+            f"The ledger {OUTPUT}/visits.ledger holds: {verdict.entries} entries, chained by hashes; {verdict.charges} "
+            f"charges, {verdict.answers} answers, {verdict.forfeited} forfeited. It survives crashes, and shows every edit."
+        )
+    panels = [("Visits by ward", wards, by_ward), ("Patients by home town", cities, by_city)]
+    panels += [("Average cost of those over 65", cost, average), ("Median age", age, median)]
+    draw(panels, OUTPUT / "answers.png")
+    title("Go on")
+    screen.print(f"A picture of the four answers and the truth: {OUTPUT}/answers.png. And now yours, for example:\n")
+    ask = '"SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward"'
+    for command in (
+        f"budget {OUTPUT}/visits.toml",
+        f"query {OUTPUT}/visits.toml {ask} --epsilon 0.3",
+        f"ledger verify {OUTPUT}/visits.toml",
+        "explain laplace --epsilon 0.5",
+    ):
+        screen.print(f"  .venv/bin/sordino {command}", soft_wrap=True)
+
+
+def spent_and_left(session: so.Session) -> None:
+    payments = [payment.receipt for payment in session.ledger.payments]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    for heading in ("entry", "epsilon", "question"):
+        table.add_column(heading, justify="left" if heading == "question" else "right")
+    for receipt in payments:
+        pure = receipt.charge.pure
+        table.add_row(str(receipt.number), "-" if pure is None else f"{float(pure):g}", receipt.question)
+    screen.print(table)
+    budget = session.dataset.budget
+    assert budget is not None
+    left = session.remaining.pure
+    more = session.fits("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
+    rest = "" if left is None else f"epsilon {float(left):g} of {float(budget.epsilon):g}: "
+    screen.print(f"Left: {rest}enough for {more} more counts for epsilon 0.1 each.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A made-up hospital: about 200,000 visits of 60,000 patients, the same on every machine; only the noise never is."""
+"""A made-up hospital: about 200,000 visits of 62,000 patients, the same on every machine; only the noise never is."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ source = "visits.parquet"
 unit = "patient_id"          # who is protected: a patient, with all visits
 neighbors = "add_remove"
 max_rows = 12                # within one group a patient weighs at most as much as 12 visits
-max_groups = 4               # and in one answer at most as much as in 4 groups
+max_groups = 3               # and in one answer at most as much as in 3 groups
 
 [tables.visits.columns]
 age  = { type = "int", min = 0, max = 110 }
 cost = { type = "float", min = 0, max = 8000, step = 0.01 }
-ward = { type = "category", values = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics"] }
+ward.type = "category"
+ward.values = ["cardiology", "emergency", "maternity", "neurology", "oncology", "paediatrics"]
 city = { type = "text" }     # keys not public: groups are selected privately
 day  = { type = "date", min = 2025-01-01, max = 2025-12-31 }
 """
 
 
-def visits(patients: int = 60_000) -> pa.Table:
+def visits(patients: int = 62_000) -> pa.Table:
     """One row for each visit."""
     rng = np.random.default_rng(20)
-    times = np.minimum(rng.geometric(0.3, patients), 40)
+    times = np.minimum(rng.geometric(0.3, patients), 12)
     patient = np.repeat(np.arange(patients), times)
     size = len(patient)
     age = np.clip(rng.gamma(6, 8, patients), 0, 104).astype(np.int64)[patient]

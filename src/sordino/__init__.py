@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
     from sordino.answer.answer import Answer
+    from sordino.ledger.anchor import Anchor
+    from sordino.ledger.ledger import Ledger
     from sordino.mechanisms.gaussian import Gaussian
     from sordino.mechanisms.key_selection import KeySelection
     from sordino.mechanisms.laplace import Laplace
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Anchor": "ledger.anchor",
     "Answer": "answer.answer",
     "Budget": "privacy.budget",
     "Charge": "accounting.charge",
@@ -70,6 +73,7 @@ _HOME = {
     "KeySelection": "mechanisms.key_selection",
     "Laplace": "mechanisms.laplace",
     "LaplaceLoss": "privacy.loss",
+    "Ledger": "ledger.ledger",
     "Loss": "privacy.loss",
     "Mechanism": "mechanisms.mechanism",
     "Neighbors": "privacy.neighbors",
@@ -116,6 +120,7 @@ _HOME = {
 """Where each name lives; behind a colon its name there, if that is another."""
 
 __all__ = [
+    "Anchor",
     "Answer",
     "Budget",
     "Charge",
@@ -127,6 +132,7 @@ __all__ = [
     "KeySelection",
     "Laplace",
     "LaplaceLoss",
+    "Ledger",
     "Loss",
     "Mechanism",
     "Neighbors",

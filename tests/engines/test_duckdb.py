@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -266,3 +272,115 @@ def test_sums_do_not_depend_on_threads_or_order() -> None:
                 exact(session, "SELECT ward, SUM(cost), AVG(cost), STDDEV(cost), MEDIAN(cost) FROM data GROUP BY ward")
             )
     assert found[0] == found[1] == found[2]
+
+
+class Endless(Statement):
+    """Days of work, to be interrupted."""
+
+    def text(self, dialect: str = "duckdb") -> str:
+        return "SELECT SUM(i % 7) FROM range(100_000_000_000_000) AS t(i)"
+
+
+def test_progress_is_told_to_another_thread_while_a_statement_runs(engine: DuckDB) -> None:
+    assert engine.progress is None
+    seen: list[float] = []
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(engine.run, Endless(select=None, keys=0, sums=1))  # type: ignore[arg-type]
+        give_up = time.monotonic() + 60
+        while len(set(seen)) < 3 and not running.done() and time.monotonic() < give_up:
+            seen += [] if (now := engine.progress) is None else [now]
+        assert engine._lock.locked()
+        engine._connection.interrupt()
+        assert isinstance(running.exception(), EngineFailed)
+    assert len(set(seen)) == 3
+    assert seen == sorted(seen)
+    assert 0 <= seen[0] < seen[-1] < 1
+    assert engine.progress is None
+
+
+def test_progress_is_unknown_where_nothing_runs(engine: DuckDB) -> None:
+    class One(Statement):
+        def text(self, dialect: str = "duckdb") -> str:
+            return "SELECT 1"
+
+    assert engine.run(One(select=None, keys=0, sums=1)).sums.tolist() == [[1]]  # type: ignore[arg-type]
+    assert engine.progress is None
+    engine.close()
+    assert engine.progress is None
+
+
+def test_an_engine_may_be_closed_while_another_thread_asks_for_progress() -> None:
+    over = threading.Event()
+    opened: list[DuckDB] = []
+
+    def ask() -> int:
+        asked = 0
+        while True:
+            last = over.is_set()
+            asked += sum(made.progress is None for made in opened)
+            if last:
+                return asked
+
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask)
+        try:
+            for _ in range(10):
+                opened.append(DuckDB([]))
+                opened[-1].close()
+        finally:
+            over.set()
+        assert asking.result() >= len(opened)
+
+
+SLOW = """
+import sys
+import duckdb
+from sordino.engines.duckdb import DuckDB
+from sordino.plan.statement import Statement
+
+connect, sql = duckdb.connect, "SELECT SUM(i % 7) FROM range(5_000_000) AS t(i)"
+
+def hasty(*options):
+    connection = connect(*options)  # whose bar, if it is on, appears after a millisecond; these settings turn it on
+    for setting in ("enable_progress_bar_print = false", "progress_bar_time = 1"):
+        connection.execute(f"SET {setting}")
+    connection.execute(f"SET enable_progress_bar = {sys.argv[1] == 'bar'}")
+    connection.execute("SET enable_progress_bar_print = true")
+    return connection
+
+class Slow(Statement):
+    def text(self, dialect="duckdb"):
+        return sql
+
+if sys.argv[1] == "bar":
+    hasty().execute(sql)
+else:
+    duckdb.connect = hasty
+    engine = DuckDB([])
+    engine.run(Slow(None, 0, 1))
+    engine.close()
+"""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_nothing_is_printed(terminal: bool) -> None:
+    """Neither to a terminal nor to a pipe, where the engine's own bar would be."""
+
+    def printed(who: str) -> bytes:
+        reader, writer = os.openpty() if terminal else os.pipe()
+        with subprocess.Popen([sys.executable, "-c", SLOW, who], stdin=writer, stdout=writer, stderr=writer) as child:
+            os.close(writer)
+            out = b"".join(iter(lambda: _read(reader), b""))
+            os.close(reader)
+        assert child.returncode == 0, out
+        return out
+
+    assert "%" in printed("bar").decode()
+    assert printed("engine") == b""
+
+
+def _read(end: int) -> bytes:
+    try:
+        return os.read(end, 65536)
+    except OSError:  # how a terminal says that its other side is closed
+        return b""

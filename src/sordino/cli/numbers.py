@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from sordino.errors import InvalidInput
 
-__all__ = ["digits_below", "exact", "positive", "rounded_down", "rounded_up"]
+__all__ = ["digits_below", "exact", "positive", "rounded_down", "rounded_up", "tiny"]
 
 _NUMBER = re.compile(r"([+-]?)(\d+/\d+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
 _SMALLEST = Fraction(1, 10**12)
@@ -49,6 +49,14 @@ def positive(text: str, option: str) -> Fraction:
     return value
 
 
+def tiny(text: str, option: str) -> Fraction:
+    """The delta that was typed: zero, or a probability below one that is not absurdly small."""
+    value = exact(text, option)
+    if value and not Fraction(1, 10**100) <= value < 1:
+        raise InvalidInput(f"{option} {text!r}", "it must be 0, or at least 1e-100 and below 1", f"Write {option} 1e-6.")
+    return value
+
+
 def digits_below(value: Fraction | float, digits: int = 4) -> Fraction:
     """The largest number of so many decimal digits that is not above the value.
 
@@ -60,7 +68,7 @@ def digits_below(value: Fraction | float, digits: int = 4) -> Fraction:
 
 
 def rounded_up(value: Fraction | float, digits: int = 4) -> str:
-    """A text of so many digits that is never below the value.
+    """A text of so many digits that is never below the value, a float being read to twelve digits.
 
     Example:
         >>> rounded_up(Fraction(2, 3)), rounded_up(0.1), rounded_up(1e-6), rounded_up(5294.6), rounded_up(Fraction(10**9))
@@ -70,7 +78,7 @@ def rounded_up(value: Fraction | float, digits: int = 4) -> str:
 
 
 def rounded_down(value: Fraction | float, digits: int = 4) -> str:
-    """A text of so many digits that is never above the value.
+    """A text of so many digits that is never above the value, a float being read to twelve digits.
 
     Example:
         >>> rounded_down(Fraction(2, 3)), rounded_down(0.1)
@@ -80,7 +88,7 @@ def rounded_down(value: Fraction | float, digits: int = 4) -> str:
 
 
 def _decimal(value: Fraction | float, context: Context) -> Decimal:
-    if isinstance(value, float):  # by its decimal reading, for which the floats that leave the library are safe too
+    if isinstance(value, float):  # by the decimal that names it
         return context.plus(Decimal(repr(value)))
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
@@ -88,7 +96,8 @@ def _decimal(value: Fraction | float, context: Context) -> Decimal:
 def _text(value: Fraction | float, context: Context) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "unbounded"
-    short = _decimal(value, context)
+    # 0.7 in floats may have become 0.7000000000000001, which is nothing to read 0.7001 from
+    short = _decimal(float(f"{value:.12g}") if isinstance(value, float) else value, context)
     if short and not Decimal("1e-4") <= abs(short) < 10**8:
         mantissa, _, exponent = f"{short:e}".partition("e")
         return f"{_without_zeros(mantissa)}e{int(exponent):+03d}"

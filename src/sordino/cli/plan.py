@@ -7,7 +7,6 @@ asks with it gets what the table says.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sordino.cli.numbers import digits_below, exact, positive, rounded_up
+from sordino.cli.numbers import digits_below, positive, rounded_up, tiny
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ BASIC, LEDGER, FIXED = "basic composition", "the ledger", "a fixed list"
 _CONFIDENCE = Fraction(95, 100)
 _MOST_QUERIES = 10**9
 _SEARCHED = 10**4
-"""Up to so many questions the certified sum is searched for; for more the scale is stretched by a square root and checked."""
+"""The best fixed list is searched for up to so many questions; for more its scale is stretched, and checked."""
 _MARGINS = (Fraction(1005, 1000), Fraction(102, 100))
 _MOST_SUMMED, _MOST_COUNTED = 10**6, 3 * 10**4
 """Sums of more would take many seconds: they are left out."""
@@ -101,7 +100,7 @@ def plan(
     if (queries is None) == (each is None):
         value = "neither --queries nor --each" if queries is None else "both --queries and --each"
         raise InvalidInput(value, "a plan starts from one of them", "Write --queries 100, or --each 0.1.")
-    budget = Budget(positive(epsilon, "--epsilon"), _small(delta))
+    budget = Budget(positive(epsilon, "--epsilon"), tiny(delta, "--delta"))
     moved = positive(sensitivity, "--sensitivity")
     if rows is not None and rows < 1:
         raise InvalidInput(f"--rows {rows}", "there must be at least one row", "Write --rows 200000.")
@@ -153,12 +152,15 @@ def counts(loss: Loss, budget: Budget) -> dict[str, int | None]:
     from sordino.accounting.calibrate import largest_count
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter
+    from sordino.privacy.loss import GaussianLoss
 
     charge = Charge.of(loss)
     basic = _basic_count(loss, budget) if charge.pure is None else budget.epsilon // charge.pure
     ledger = TwoMeterFilter(budget).fits(charge)
     fixed = None
-    if ledger <= _MOST_COUNTED:  # what keeps the budget adaptively keeps it here, whatever rounding says
+    if ledger <= _MOST_COUNTED or isinstance(
+        loss, GaussianLoss
+    ):  # what keeps the budget adaptively keeps it here, whatever rounding says
         fixed = max(largest_count(loss, epsilon=budget.epsilon, delta=budget.delta), ledger, basic)
     return {BASIC: basic, LEDGER: ledger, FIXED: fixed}
 
@@ -169,13 +171,6 @@ def _kinds(mechanism: Noise, budget: Budget) -> list[str]:
     if mechanism is Noise.both:
         return ["laplace", "gaussian"] if budget.delta else ["laplace"]
     return [mechanism.value]
-
-
-def _small(text: str) -> Fraction:
-    delta = exact(text, "--delta")
-    if delta and not Fraction(1, 10**100) <= delta < 1:
-        raise InvalidInput(f"--delta {text!r}", "it must be 0, or between 1e-100 and 1", "Write --delta 1e-6.")
-    return delta
 
 
 def _laplace_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction) -> list[Offer]:
@@ -273,6 +268,8 @@ def _root_below(square: Fraction) -> Fraction:
 
 
 def _print_json(budget: Budget, offers: Sequence[Offer], rows: int | None) -> None:
+    import json
+
     ways: list[dict[str, Any]] = []
     for o in offers:
         way = {"noise": o.noise, "way": o.way, "adaptive": o.adaptive, "queries": o.queries, "epsilon": float(o.epsilon)}
@@ -292,8 +289,9 @@ def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int 
     lines = []
     for o in offers:
         amount = ("left out" if o.queries is None else f"{o.queries:,}") if counting else rounded_up(o.epsilon)
-        line = [o.noise, o.way, amount, rounded_up(o.delta), rounded_up(o.mechanism.scale), f"±{rounded_up(Fraction(o.error))}"]
-        lines.append(line if rows is None else [*line, f"{rounded_up(Fraction(o.error) * 100 / rows, 2)} %"])
+        numbers = [rounded_up(o.delta), rounded_up(o.mechanism.scale), f"±{rounded_up(o.error)}"]
+        share = [] if rows is None else [f"{rounded_up(100 * o.error / rows, 2)} %"]
+        lines.append([o.noise.title(), o.way, amount, *numbers, *share])
     page.table(headings if rows is None else [*headings, f"of {rows:,} rows"], lines, left=2)
     page.say("")
     if not counting:
@@ -312,7 +310,8 @@ def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int 
 def _advice(offers: Sequence[Offer]) -> str:
     """How to ask so that the ledger lets all questions pass."""
     best = min((o for o in offers if o.way == LEDGER), key=lambda o: o.error)
-    reach = f"the answer is within ±{rounded_up(Fraction(best.error))}, 95 % of the time"
+    reach = f"the answer is within ±{rounded_up(best.error)}, 95 % of the time"
+    noise = f"{best.noise.title()} noise"
     if not best.epsilon:
-        return f"Of the ledger's offers {best.noise} noise has the smaller error: {reach}."
-    return f"Ask each question with epsilon {rounded_up(best.epsilon)} and {best.noise} noise: all fit, and {reach}."
+        return f"{noise} has the smaller error: {reach}. At epsilon 0 delta alone covers one answer."
+    return f"Ask each question with epsilon {rounded_up(best.epsilon)} and {noise}: all fit, and {reach}."

@@ -1,6 +1,6 @@
 """Curves, bars and tables in plain text: readable without colour, in a pipe, and in any width from 40 columns on.
 
-One distribution is a filled hill of eighth blocks, the other a line of `o` across it, so that both are seen where they overlap.
+One curve is a filled hill of eighth blocks, the other a line of `o` across it, so that both are seen where they overlap.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ _EIGHTHS_ACROSS = " ▏▎▍▌▋▊▉█"
 _LINE = "o"
 _NOTHING = 1 / 16
 """Of a row: a line lower than this is not drawn, so that it does not hide the foot of the hill."""
-_NARROWEST, _WIDEST = 40, 140
-_ASCII = str.maketrans({**dict.fromkeys("▁▂▃▏▎▍", " "), **dict.fromkeys("▄▅▆▇█▌▋▊▉", "#"), "▒": ":", "─": "-", "┬": "+", "±": "+/-"})
+_NARROWEST, _WIDEST, _PIPE = 40, 140, 1000
+_ASCII = str.maketrans(
+    {**dict.fromkeys("▁▂▃▏▎▍", " "), **dict.fromkeys("▄▅▆▇█▌▋▊▉", "#"), "▒": ":", "─": "-", "┬": "+", "±": "+/-"}
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Page:
 
         self.width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
         self._console: Console = Console(width=self.width, highlight=False, markup=False, emoji=False)
+        if not self._console.is_terminal:
+            self._console.width = _PIPE  # the lines of a table stay whole
 
     def heading(self, text: str) -> None:
         """A line that starts a part."""
@@ -71,7 +75,8 @@ class Page:
         from rich import box
         from rich.table import Table
 
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=any(headings), header_style="bold")
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        table.show_header = any(headings)
         for i, name in enumerate(headings):
             table.add_column(self._safe(name), justify="left" if i < left else "right", no_wrap=i < left, overflow="fold")
         for row in rows:
@@ -79,7 +84,10 @@ class Page:
         self._console.print(table)
 
     def _wrapped(self, text: str) -> str:
-        return textwrap.fill(self._safe(text), self.width)
+        hanging = "  " if text.startswith("- ") else ""
+        return textwrap.fill(
+            self._safe(text), self.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+        )
 
     def _safe(self, text: str) -> str:
         """The text, in ASCII if the stream's encoding does not know its letters."""

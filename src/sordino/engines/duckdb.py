@@ -54,12 +54,12 @@ class DuckDB:
 
     def _open(self, tables: list[Table], memory: str | None, threads: int | None) -> None:
         run = self._connection.execute
-        for name, value in (("memory_limit", memory), ("threads", threads), ("temp_directory", str(self._folder))):
-            if value is not None:
-                run(f"SET {name} = {_text(str(value)) if isinstance(value, str) else int(value)}")
         # In this order: progress is known only with the bar on, and the bar itself would write to terminals and pipes.
         run("SET enable_progress_bar_print = false")
         run("SET enable_progress_bar = true")
+        for name, value in (("memory_limit", memory), ("threads", threads), ("temp_directory", str(self._folder))):
+            if value is not None:
+                run(f"SET {name} = {_text(str(value)) if isinstance(value, str) else int(value)}")
         run("SET preserve_insertion_order = false")
         run("SET python_enable_replacements = false")
         run("SET autoinstall_known_extensions = false")

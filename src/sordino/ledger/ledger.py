@@ -35,7 +35,7 @@ from sordino.ledger.place import Place
 from sordino.ledger.receipt import Receipt, Request, checked_name
 from sordino.ledger.state import Payment, State
 from sordino.ledger.store import Busy, Store
-from sordino.ledger.terms import Allowance, Terms, charge_facts
+from sordino.ledger.terms import Allowance, Terms, charge_facts, short
 from sordino.ledger.verify import Verdict, verify_store
 from sordino.ledger.witness import Seen, Witness
 from sordino.privacy.budget import Budget
@@ -202,6 +202,7 @@ class Ledger:
 
     def charge(self, charge: Charge, request: Request) -> Paid:
         """Debit a charge, durably; or BudgetExceeded, and nothing debited. A repeated request is not charged again."""
+        amount = short(charge)  # what is checked is what is recorded
         before: list[Paid] = []
 
         def step() -> _Draft | None:
@@ -209,10 +210,10 @@ class Ledger:
             if repeated is not None:
                 before.append(repeated)
                 return None
-            self._state.meter(request.analyst).spend(charge)
+            self._state.meter(request.analyst).spend(amount)
             facts = {
                 "request": request.id, "body": request.body, "question": request.question, "offer": request.offer,
-                "analyst": request.analyst, "charge": charge_facts(charge), "sources": self._prints.under(self._store.key()),
+                "analyst": request.analyst, "charge": charge_facts(amount), "sources": self._prints.under(self._store.key()),
             }  # fmt: skip
             return _Draft("charge", facts, request.id)
 

@@ -98,8 +98,9 @@ class SqliteStore:
     def _open(self) -> None:
         try:
             if not self.path.is_file():
-                gone = not self.path.exists()
-                rule = "its journal is there, but the file is gone" if gone else "it is not a file"
+                rule = "its journal is there, but the file is gone"
+                if os.path.lexists(self.path):
+                    rule = "it is a link to a file that is gone" if self.path.is_symlink() else "it is not a file"
                 raise LedgerDamaged(self.place, rule, "Put the file back, from a copy if need be.")
             if self.path.stat().st_size == 0:
                 raise LedgerDamaged(self.place, "the file is empty", "Put it back from a copy; an empty file is no ledger.")
@@ -286,4 +287,6 @@ def _refusal(place: str, error: Exception) -> LedgerError | Busy:
         return LedgerDamaged(place, rule, "Put it back from a copy, and compare with an anchor.")
     name = getattr(error, "sqlite_errorname", "an unknown error")
     rule, hint = _REASONS.get(kind, ("SQLite cannot use it", "Open a new session"))
+    if code == sqlite3.SQLITE_READONLY_DBMOVED:
+        rule, hint = "it was moved, removed or replaced while it was open", "Put it back, and open a new session"
     return LedgerUnavailable(place, f"{rule} ({name})", f"{hint}. Nothing was granted.")

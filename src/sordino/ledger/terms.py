@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Dataset
 
-__all__ = ["Allowance", "Terms", "charge_facts", "read_charge"]
+__all__ = ["Allowance", "Terms", "charge_facts", "read_charge", "short"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,19 @@ class Terms:
     def __str__(self) -> str:
         tables = ", ".join(f"{name} by {unit} ({neighbors})" for name, unit, neighbors in self.lineage)
         return f"{tables or 'public tables only'}; {self.allowance}"
+
+
+_FINEST = 2**1024
+
+
+def short(charge: Charge) -> Charge:
+    """A charge that can be written down: an amount with a denominator beyond 2^1024, which would make every later sum
+    longer, is rounded up to a multiple of 2^-1024."""
+
+    def cut(x: Fraction) -> Fraction:
+        return x if x.denominator <= _FINEST else Fraction(math.ceil(x * _FINEST), _FINEST)
+
+    return Charge(*(None if x is None else cut(x) for x in charge.meters), cut(charge.delta))
 
 
 def charge_facts(charge: Charge) -> dict[str, str | None]:

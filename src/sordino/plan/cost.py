@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -11,6 +12,8 @@ from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, open_unit, positive, show
 
 __all__ = ["Cost"]
+
+_LEAST, _MOST, _FINEST = Fraction(1, 10**15), Fraction(10**30), 2**1024
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,17 @@ class Cost:
             raise InvalidInput(f"mechanism={show(mechanism)}", rule, hint)
         allowed: Mapping[str, Fraction] | Fraction | None = None
         if isinstance(error, Mapping):
-            allowed = {str(name): positive(f"error of {name}", x).lower for name, x in error.items()}
+            allowed = {str(name): _amount(f"error of {name}", x) for name, x in error.items()}
         elif error is not None:
-            allowed = positive("error", error).lower
+            allowed = _amount("error", error)
+        delta = None if key_delta is None else open_unit("key_delta", key_delta, "Pass a small number such as 1e-8.").lower
         return cls(
-            None if epsilon is None else positive("epsilon", epsilon).lower,
+            None if epsilon is None else _amount("epsilon", epsilon),
             allowed,
-            open_unit("confidence", confidence).upper,
+            _short(open_unit("confidence", confidence).upper, up=True),
             mechanism,
-            None if rows is None else positive("rows", rows).lower,
-            None if key_delta is None else open_unit("key_delta", key_delta, "Pass a small number such as 1e-8.").lower,
+            None if rows is None else _amount("rows", rows),
+            None if delta is None else _short(delta),
             bool(nonnegative),
         )
 
@@ -74,3 +78,19 @@ class Cost:
             if value != field.default:
                 said.append(f"{field.name}={value}")
         return ", ".join(said)
+
+
+def _amount(name: str, value: Number) -> Fraction:
+    """A number greater than zero that an answer can have anything to do with."""
+    read = positive(name, value).lower
+    if not _LEAST <= read <= _MOST:
+        rule = f"{name} must lie between 1e-15 and 1e30"
+        raise InvalidInput(f"{name}={show(value)}", rule, "Pass a number such as 0.1.")
+    return _short(read)
+
+
+def _short(x: Fraction, *, up: bool = False) -> Fraction:
+    """A number of endless digits is cut, to the safe side: it is written down in the ledger and added to others."""
+    if x.denominator <= _FINEST:
+        return x
+    return Fraction(math.ceil(x * _FINEST) if up else math.floor(x * _FINEST), _FINEST)

@@ -60,7 +60,8 @@ def within(estimates: Estimates, lower: float | None = None, upper: float | None
     bottom, top = -np.inf if lower is None else lower, np.inf if upper is None else upper
     value = np.clip(estimates.value, bottom, top)
     # Where the value is not moved, inf - inf must not become NaN.
-    moved = np.where(value == estimates.value, 0.0, value - estimates.value)
+    with np.errstate(invalid="ignore", over="ignore"):
+        moved = np.where(value == estimates.value, 0.0, value - estimates.value)
     low, high = estimates.low + np.minimum(moved, 0.0), estimates.high + np.maximum(moved, 0.0)
     return Estimates(value, np.clip(low, bottom, top), np.clip(high, bottom, top))
 

@@ -1,0 +1,17 @@
+"""Words that several commands take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sordino.cli.declared import toml_files
+
+__all__ = ["Analyst", "Declaration", "Yes"]
+
+Declaration = Annotated[
+    str, typer.Argument(metavar="FILE", help="The declaration, such as visits.toml.", autocompletion=toml_files)
+]
+Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, where the owner gave sub-budgets.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: I am the owner, and mean it.")]

@@ -1,0 +1,289 @@
+"""`sordino preview` and `sordino query`: the price of a question, and its answer."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import uuid
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sordino.cli.arguments import Analyst, Declaration
+from sordino.cli.declared import existing_ledger, load
+from sordino.cli.gauges import cost_words, left_words
+from sordino.cli.numbers import exact
+from sordino.cli.outcome import INTERRUPTED
+from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
+from sordino.cli.streams import hanging, is_terminal, note, put, say
+from sordino.errors import InvalidInput, SordinoError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from sordino.accounting.filters import TwoMeterFilter
+    from sordino.answer.answer import Answer
+    from sordino.query.dataset import Dataset
+
+__all__ = ["preview", "query"]
+
+_INDENT = 15
+"""Where the texts of a plan begin."""
+_LONGEST = 2**20
+
+
+class Noise(StrEnum):
+    """Which noise to add."""
+
+    laplace = "laplace"
+    gaussian = "gaussian"
+
+
+SQL = Annotated[
+    str, typer.Argument(metavar="SQL", help="One SELECT; @query.sql reads it from a file, - from standard input.")
+]
+Epsilon = Annotated[str | None, typer.Option(metavar="NUMBER", help="What the answer may cost.")]
+Error = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]NUMBER", help="Or the error it may have: 50 for all, or n=50 for one number; may be repeated."
+    ),
+]
+Confidence = Annotated[str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")]
+Rows = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="A number of rows to assume, where the error depends on it.")
+]
+Mechanism = Annotated[Noise | None, typer.Option(help="The noise; the one with the smaller error unless told.")]
+KeyDelta = Annotated[str | None, typer.Option(metavar="NUMBER", help="The delta to spend on selecting private keys.")]
+Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
+
+
+def preview(
+    file: Declaration,
+    sql: SQL,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    confidence: Confidence = "0.95",
+    rows: Rows = None,
+    mechanism: Mechanism = None,
+    key_delta: KeyDelta = None,
+    nonnegative: Nonnegative = False,
+    analyst: Analyst = None,
+    show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
+) -> None:
+    """Show what a question would cost and how exact its answer would be. Free; no data are read.
+
+    Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
+    """
+    from sordino.plan.cost import Cost
+    from sordino.plan.plan import make_plan
+    from sordino.query.front.sql import parse
+
+    offer = _offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    asked = parse(_text(sql))
+    dataset = load(file)
+    meter = _meter(dataset, analyst)
+    plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
+    if show_sql:
+        say(f"{plan.sql()};")
+        return
+    text = plan.explain().replace("pass rows=1000", "add --rows 1000")
+    free = plan.charge.pure == 0 and not plan.charge.delta
+    fits = "without end" if free else f"{meter.fits(plan.charge):,} answers like this one fit into what is left"
+    say(hanging(f"{text}\n  budget       {fits}; nothing was charged now", _INDENT))
+
+
+def query(
+    file: Declaration,
+    sql: SQL,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    confidence: Confidence = "0.95",
+    rows: Rows = None,
+    mechanism: Mechanism = None,
+    key_delta: KeyDelta = None,
+    nonnegative: Nonnegative = False,
+    analyst: Analyst = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="How to write the answer; by the ending of --output, else a table."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to this file.")
+    ] = None,
+    request_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A name of your own: asked again, it gives the same answer for free.")
+    ] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the answer: .png, .svg, .html or .json.")] = None,
+) -> None:
+    """Ask a question: it is charged, answered with noise, and the answer is stored.
+
+    The answer goes to standard output or to --output, everything else to standard error.
+
+    Example: sordino query visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
+    """
+    form = chosen(format_, output)
+    check_target(output, "--output")
+    _check_plot(plot)
+    offer = _offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    text = _text(sql)
+    dataset = load(file)
+    request = uuid.uuid4().hex if request_id is None else request_id
+    try:
+        answer, receipt = _answered(dataset, text, request, analyst, offer)
+        _deliver(answer, form, output, plot, request)
+    except KeyboardInterrupt:
+        note(_after_interrupt(dataset, request))
+        raise typer.Exit(INTERRUPTED) from None
+    if is_terminal(sys.stderr):
+        note("")
+    for remark in [*remarks(answer), receipt]:
+        note(remark)
+
+
+def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, offer: dict[str, Any]) -> tuple[Answer, str]:
+    """The answer, and what is to be said about its charge."""
+    from sordino.cli.watch import Watch
+    from sordino.session import Session
+
+    found: list[tuple[Answer, str]] = []
+    failure: BaseException | None = None
+    with Watch("Asking") as watch:
+        try:
+            with Session(dataset, analyst=analyst) as session:
+                watch.session = session
+                known = {payment.receipt.request_id for payment in session.ledger.payments}
+                answer = session.sql(text, request_id=request, **offer)
+                found.append((answer, _receipt(answer, session.ledger.meter(analyst), again=request in known)))
+        except (SordinoError, KeyboardInterrupt) as error:
+            failure = error
+        finally:
+            watch.session = None
+    if watch.interrupted:  # also where the engine was stopped by it, and says that it failed
+        raise KeyboardInterrupt
+    if failure is not None:
+        raise failure
+    return found[0]
+
+
+def _receipt(answer: Answer, meter: TwoMeterFilter, *, again: bool) -> str:
+    from sordino.ledger.receipt import Receipt
+
+    receipt = answer.receipt
+    if not isinstance(receipt, Receipt):
+        raise TypeError
+    paid = f"This is the stored answer of entry {receipt.number}: nothing was charged now"
+    if not again:
+        paid = f"Charged {cost_words(receipt.charge)} as entry {receipt.number}, request id {receipt.request_id}"
+    return f"{paid}; {left_words(meter)}."
+
+
+def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str) -> None:
+    """Write what was paid for; if that fails, say how to get it again."""
+    try:
+        data = rendered(answer, form)
+        if output is None:
+            put(data)
+        else:
+            write_file(output, data, "--output")
+        if plot is not None:
+            _draw(answer, plot)
+    except Exception:
+        note(f"The answer was charged and is stored: the same command with --request-id {request} gives it again, for free.")
+        raise
+
+
+def _draw(answer: Answer, plot: str) -> None:
+    try:
+        answer.plot(plot)
+    except OSError as error:
+        rule = f"it cannot be written ({error.strerror})"
+        raise InvalidInput(f"--plot {plot!r}", rule, "Choose another file.") from None
+
+
+def _after_interrupt(dataset: Dataset, request: str) -> str:
+    """What an interrupt left behind in the ledger."""
+    with contextlib.suppress(SordinoError):
+        ledger = existing_ledger(dataset)
+        if ledger is not None:
+            with ledger:
+                for payment in ledger.payments:
+                    if payment.receipt.request_id != request:
+                        continue
+                    entry = f"entry {payment.receipt.number}"
+                    if payment.status == "answered":
+                        return f"Interrupted. The answer is stored as {entry}: --request-id {request} gives it for free."
+                    return f"Interrupted after the charge, which stays spent: {cost_words(payment.receipt.charge)}, {entry}."
+        return "Interrupted. Nothing was charged."
+    return "Interrupted. `sordino budget` shows whether it was charged."
+
+
+def _check_plot(plot: str | None) -> None:
+    """Refuse a picture that could not be drawn, before anything is charged."""
+    if plot is None:
+        return
+    from importlib.util import find_spec
+
+    check_target(plot, "--plot")
+    endings = (".png", ".svg", ".html", ".json")
+    if Path(plot).suffix.lower() not in endings:
+        raise InvalidInput(f"--plot {plot!r}", f"a picture ends in {', '.join(endings)}", "Write --plot answer.png.")
+    if find_spec("altair") is None or find_spec("vl_convert") is None:
+        raise InvalidInput("--plot", "pictures need Altair", "Install it: pip install 'sordino[plot]'")
+
+
+def _meter(dataset: Dataset, analyst: str | None) -> TwoMeterFilter:
+    """What is left, without opening the data; all of it if nothing was asked yet."""
+    from sordino.ledger.terms import Terms
+
+    terms = Terms.of(dataset)
+    ledger = existing_ledger(dataset)
+    if ledger is None:
+        return terms.allowance.meter()
+    with ledger:
+        ledger.expect(terms)
+        return ledger.meter(analyst)
+
+
+def _text(sql: str) -> str:
+    """The text of the question: as given, from a file, or from standard input."""
+    if sql == "-":
+        return sys.stdin.read(_LONGEST + 1)
+    if not sql.startswith("@"):
+        return sql
+    try:
+        return Path(sql[1:]).read_bytes()[: _LONGEST + 1].decode()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "not a text in UTF-8"
+        raise InvalidInput(repr(sql), f"the question cannot be read there ({why})", "Check the path behind the @.") from None
+
+
+def _offer(
+    epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
+    key_delta: str | None, nonnegative: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The arguments of `Session.sql`, in exact numbers."""
+    if (epsilon is None) == (not error):
+        value = "neither --epsilon nor --error" if epsilon is None else "both --epsilon and --error"
+        rule = "a question is priced by its epsilon or by the error it may have"
+        raise InvalidInput(value, rule, "Write --epsilon 0.1, or --error 50.")
+    numbers = {"epsilon": epsilon, "confidence": confidence, "rows": rows, "key_delta": key_delta}
+    given: dict[str, Any] = {
+        name: exact(text, f"--{name.replace('_', '-')}") for name, text in numbers.items() if text is not None
+    }
+    if error:
+        given["error"] = _errors(error)
+    return {**given, "mechanism": None if mechanism is None else mechanism.value, "nonnegative": nonnegative}
+
+
+def _errors(texts: list[str]) -> Fraction | dict[str, Fraction]:
+    """The error that all numbers may have, or each that is named."""
+    named = {name: number for name, equals, number in (text.rpartition("=") for text in texts) if equals}
+    if not named and len(texts) == 1:
+        return exact(texts[0], "--error")
+    if len(named) < len(texts):
+        rule = "one error is for all numbers, or each is for another name"
+        raise InvalidInput(f"--error {' --error '.join(texts)}", rule, "Write --error 50, or --error n=50 --error cost=10.")
+    return {name: exact(number, f"--error {name}") for name, number in named.items()}

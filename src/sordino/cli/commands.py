@@ -1,0 +1,115 @@
+"""All commands, as one Typer app."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from sordino.cli import ask, budget, explain, init, ledger, plan
+from sordino.cli.outcome import EXIT_CODES, exit_code
+from sordino.cli.streams import say
+
+__all__ = ["app"]
+
+_ORDER = ("init", "preview", "query", "budget", "ledger", "explain", "plan", "version")
+_EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
+    f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
+)
+
+
+class _Commands(TyperGroup):
+    """Whatever a command raises ends in a sentence and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        def run() -> Any:
+            try:
+                return super(_Commands, self).main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            except typer.Abort:  # Ctrl-C, or the end of input, at a question
+                raise KeyboardInterrupt from None
+
+        return sys.exit(exit_code(run)) if standalone_mode else run()
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="sordino",
+    epilog=_EPILOG,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _versions() -> str:
+    import platform
+    import sqlite3
+    from importlib.metadata import PackageNotFoundError, version
+
+    def installed(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return "not installed"
+
+    from sordino import __version__
+
+    return "\n".join(
+        f"{name:<9}{found}"
+        for name, found in (
+            ("Sordino", __version__),
+            ("Python", platform.python_version()),
+            ("DuckDB", installed("duckdb")),
+            ("SQLite", sqlite3.sqlite_version),
+        )
+    )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        say(_versions())
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions.")
+    ] = False,
+) -> None:
+    """Answers about sensitive tables, with differential privacy and a budget that is kept.
+
+    Start with `sordino init DATA`, fill in the declaration, then preview and query.
+    """
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+app.command("init")(init.init)
+app.command("preview")(ask.preview)
+app.command("query")(ask.query)
+app.add_typer(budget.app, name="budget")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(explain.app, name="explain")
+app.command("plan")(plan.plan)
+
+
+@app.command("version")
+def _version() -> None:
+    """Show the versions of Sordino and of what it runs on."""
+    say(_versions())

@@ -1,0 +1,52 @@
+"""The declaration that a command is given, and the ledger that belongs to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sordino.ledger.ledger import Ledger
+    from sordino.ledger.place import Place
+    from sordino.query.dataset import Dataset
+
+__all__ = ["existing_ledger", "ledger_place", "load", "toml_files"]
+
+
+def toml_files(incomplete: str) -> list[str]:
+    """Declarations and folders that begin so, for shell completion."""
+    folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
+    shown = incomplete[: incomplete.rfind("/") + 1]
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        return []
+    kept = (p for p in found if not p.name.startswith("."))
+    names = [f"{shown}{p.name}/" if p.is_dir() else f"{shown}{p.name}" for p in kept if p.is_dir() or p.suffix == ".toml"]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def load(file: str) -> Dataset:
+    """The dataset that a file declares."""
+    from sordino.query.dataset import Dataset
+
+    return Dataset.load(file)
+
+
+def ledger_place(dataset: Dataset) -> Place:
+    """Where the ledger of a dataset is, or will be."""
+    from sordino.ledger.ledger import Ledger
+    from sordino.ledger.place import Place
+
+    return Place.of(Ledger.place_of(dataset) or "")  # a declaration from a file always has one
+
+
+def existing_ledger(dataset: Dataset) -> Ledger | None:
+    """The ledger as it is, whatever budget it holds; None if there is none, and none was seen here before."""
+    from sordino.ledger.ledger import Ledger
+    from sordino.ledger.witness import Witness
+
+    place = ledger_place(dataset)
+    if not place.exists() and Witness().recall(place.shown) is None:
+        return None
+    return Ledger.open(dataset, create=False, as_declared=False)

@@ -1,0 +1,108 @@
+"""An answer as a table, CSV, JSON or Parquet, on standard output or in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sordino.cli.streams import is_terminal
+from sordino.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sordino.answer.answer import Answer
+
+__all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file"]
+
+_UNBOUNDED = 10**6
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+def chosen(format_: Format | None, output: str | None) -> Format:
+    """The format that was asked for, or that the ending of the file means; refused where it would fill the screen."""
+    ending = "" if output is None else Path(output).suffix.lower().removeprefix(".")
+    known = format_ or (Format(ending) if ending in set(Format) else Format.table)
+    if output is None and known is Format.parquet and is_terminal(sys.stdout):
+        rule = "Parquet is not for the eye"
+        raise InvalidInput("--format parquet", rule, "Add --output answer.parquet, or write to a pipe or a file.")
+    if output is None and sys.stdout is None:
+        raise InvalidInput("a closed standard output", "the answer has nowhere to go", "Add --output answer.csv.")
+    return known
+
+
+def rendered(answer: Answer, format_: Format) -> bytes:
+    """The rows of an answer, all of them."""
+    match format_:
+        case Format.csv:
+            return answer.to_csv().encode()
+        case Format.json:
+            return f"{answer.to_records_json()}\n".encode()
+        case Format.parquet:
+            from pyarrow import parquet
+
+            file = io.BytesIO()
+            parquet.write_table(answer.to_arrow(), file)
+            return file.getvalue()
+        case Format.table:
+            return f"{_parts(answer)[0]}\n".encode(getattr(sys.stdout, "encoding", None) or "utf-8", "replace")
+
+
+def remarks(answer: Answer) -> list[str]:
+    """What has to be said about the numbers: what the intervals hold, the promise, and notes."""
+    return _parts(answer)[1]
+
+
+def _parts(answer: Answer) -> tuple[str, list[str]]:
+    """The table with all rows and columns, and the sentences below it."""
+    text = answer.to_text(_UNBOUNDED, max(len(answer), 1))
+    table, _, below = text.rpartition("\n\n")
+    return (table, below.split("\n")) if table else (text, [])
+
+
+def check_target(path: str | None, option: str) -> None:
+    """Refuse a file that could not be written, before anything is charged."""
+    if path is None:
+        return
+    target, fault = Path(path), ""
+    try:
+        if target.is_dir():
+            fault = "it is a folder"
+        elif not target.parent.is_dir():
+            fault = "its folder does not exist"
+        elif not os.access(target if target.exists() else target.parent, os.W_OK):
+            fault = "it may not be written to"
+    except (OSError, ValueError):
+        fault = "it is no path of a file"
+    if fault:
+        raise InvalidInput(f"{option} {path!r}", fault, "Choose another file. Nothing was charged.")
+
+
+def write_file(path: str, data: bytes, option: str) -> None:
+    """Write a file; a new one appears whole or not at all."""
+    target = Path(path)
+    # What is there is written to, not replaced: it may be a pipe or a device, and has an owner and permissions.
+    aside = target if target.exists() else target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        aside.write_bytes(data)
+        if aside is not target:
+            aside.replace(target)
+    except OSError as error:
+        raise InvalidInput(
+            f"{option} {path!r}", f"it cannot be written ({error.strerror})", "Choose another file."
+        ) from None
+    finally:
+        if aside is not target:
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)

@@ -1,0 +1,216 @@
+"""How a budget stands: in force, spent by whom and on what, and left; as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sordino.cli.declared import existing_ledger, ledger_place, load
+from sordino.cli.gauges import KEYS, USUAL, Gauge, cost_words, gauges, usual_answers
+from sordino.cli.numbers import rounded_up
+from sordino.cli.streams import hanging, say, width
+from sordino.cli.text_plot import Bar, bars
+
+if TYPE_CHECKING:
+    from sordino.accounting.charge import Charge
+    from sordino.accounting.filters import TwoMeterFilter
+    from sordino.ledger.state import Payment
+    from sordino.ledger.terms import Allowance, Terms
+    from sordino.query.dataset import Dataset
+
+__all__ = ["LAST", "Standing", "show", "spent_on", "standing_of"]
+
+LAST = 10
+"""How many charges are listed unless all are asked for."""
+
+_WIDEST_BAR = 72
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A ledger at one moment; `exists` is False if there is none yet. `meter` is that of the analyst, or of everybody."""
+
+    place: str
+    exists: bool
+    terms: Terms
+    declared: Terms
+    allotments: dict[str, Allowance]
+    payments: tuple[Payment, ...]
+    analyst: str | None
+    meter: TwoMeterFilter
+
+    @property
+    def listed(self) -> list[Payment]:
+        """The charges of the analyst, or of everybody."""
+        return [p for p in self.payments if self.analyst is None or p.receipt.analyst == self.analyst]
+
+    @property
+    def analysts(self) -> dict[str | None, list[Payment]]:
+        """The charges of each analyst, also of those with a sub-budget who have not asked yet."""
+        found: dict[str | None, list[Payment]] = {name: [] for name in self.allotments}
+        for payment in self.listed:
+            found.setdefault(payment.receipt.analyst, []).append(payment)
+        return {name: paid for name, paid in found.items() if self.analyst in (None, name)}
+
+
+def show(file: str, analyst: str | None = None, *, everything: bool = False, as_json: bool = False) -> None:
+    """Print how the budget of a declaration stands."""
+    standing = standing_of(load(file), analyst)
+    if as_json:
+        say(json.dumps(_fields(standing), indent=2, ensure_ascii=False))
+    else:
+        say(_text(standing, None if everything else LAST))
+
+
+def standing_of(dataset: Dataset, analyst: str | None = None) -> Standing:
+    """How the budget of a dataset stands now."""
+    from sordino.ledger.terms import Terms
+
+    declared = Terms.of(dataset)
+    ledger = existing_ledger(dataset)
+    if ledger is None:
+        place = ledger_place(dataset).shown
+        return Standing(place, False, declared, declared, {}, (), analyst, declared.allowance.meter())
+    with ledger:
+        terms, payments = ledger.terms, ledger.payments
+        meter = terms.allowance.meter(spent_on(payments)) if analyst is None else ledger.meter(analyst)
+        return Standing(ledger.place, True, terms, declared, ledger.allotments, payments, analyst, meter)
+
+
+def spent_on(payments: Sequence[Payment]) -> Charge:
+    """What all of them took together."""
+    from sordino.accounting.charge import NOTHING
+
+    return sum((payment.receipt.charge for payment in payments), NOTHING)
+
+
+def _text(standing: Standing, last: int | None) -> str:
+    """The standing for the eye, with so many of the last charges (None: all)."""
+    parts = [_heading(standing), _left(standing)]
+    if set(standing.analysts) - {None}:
+        parts.append(_by_analyst(standing))
+    if standing.listed:
+        parts.append(_charges(standing.listed, last))
+    return "\n\n".join(parts)
+
+
+def _fields(standing: Standing) -> dict[str, Any]:
+    """The standing for programs: numbers as floats, a meter that is closed as null. Exact ones are in `ledger export`."""
+    allowance = standing.terms.allowance
+    return {
+        "ledger": standing.place,
+        "exists": standing.exists,
+        "as_declared": standing.terms == standing.declared,
+        "tables": [dict(zip(("name", "unit", "neighbors"), table, strict=True)) for table in standing.terms.lineage],
+        "budget": _allowance_fields(allowance),
+        "analyst": standing.analyst,
+        "left": [{"meter": g.name, "left": _float(g.left), "of": float(g.whole)} for g in gauges(standing.meter)],
+        "more_answers": {"epsilon": float(USUAL), **usual_answers(standing.meter)},
+        "forfeited": sum(p.status != "answered" for p in standing.listed),
+        "sub_budgets": {name: _allowance_fields(part) for name, part in standing.allotments.items()},
+        "charges": [_payment_fields(p) for p in standing.listed],
+    }
+
+
+def _heading(standing: Standing) -> str:
+    terms, listed = standing.terms, standing.listed
+    lines = [f"Budget    {terms.allowance}, for all answers together", f"Protects  {_protected(terms)}"]
+    if standing.exists:
+        lost = sum(p.status != "answered" for p in listed)
+        gone = f"; {lost:,} without an answer: forfeited, unless the query still runs" if lost else ""
+        whose = f" by {standing.analyst}" if standing.analyst is not None else ""
+        lines += [f"Ledger    {standing.place}", f"Charges   {len(listed):,}{whose}{gone}"]
+    else:
+        lines.append(f"Ledger    none yet; the first question makes {standing.place}")
+    if terms != standing.declared:
+        told = "It is not in force, and nothing is answered until the owner runs `sordino budget set`."
+        lines.append(f"Declared  {standing.declared}. {told}")
+    return hanging("\n".join(lines), 10)
+
+
+def _protected(terms: Terms) -> str:
+    units = [f"each row of {name}" if unit == "row" else f"each {unit} of {name}" for name, unit, _ in terms.lineage]
+    return ", ".join(units) or "nobody: all tables are public"
+
+
+def _left(standing: Standing) -> str:
+    found = gauges(standing.meter)
+    drawn = bars([Bar(g.name, g.share, g.words) for g in found], width=min(width(), _WIDEST_BAR) - 2)
+    title = "Left" if standing.analyst is None else f"Left for {standing.analyst}"
+    return "\n".join([title, textwrap.indent(drawn, "  "), "", hanging(_meaning(found, standing.meter), 0)])
+
+
+def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
+    """What the meters allow, in words."""
+    adding = [g for g in found if g.name != KEYS]
+    rule = "Answers add up their epsilons."
+    if len(adding) > 1 and all(g.left is not None for g in adding):
+        rule = (
+            "Answers are added up in two ways, by epsilon and by mu^2, which suits many answers with Gaussian noise: "
+            "a question is answered while one of them has room."
+        )
+    elif len(adding) > 1:
+        rule = f"Only {adding[0].name if adding[1].left is None else adding[1].name} counts from now on."
+    if all(g.left is None for g in adding):
+        return "Nothing more will be answered."
+    if len(found) > len(adding):
+        rule += " Selecting private keys takes delta, too."
+    fitting = usual_answers(meter)
+    counts = [f"{count:,} with {noise.title()} noise" for noise, count in fitting.items()]
+    return f"{rule} Answers with epsilon {rounded_up(USUAL)} that still fit: {', or '.join(counts)}."
+
+
+def _by_analyst(standing: Standing) -> str:
+    rows = [["analyst", "charges", "forfeited", "epsilon", "mu^2", "sub-budget"]]
+    for name, paid in standing.analysts.items():
+        spent, part = spent_on(paid), standing.allotments.get(name or "")
+        lost = sum(p.status != "answered" for p in paid)
+        amounts = [_amount(spent.pure), _amount(spent.mu_squared)]
+        rows.append([name or "(no name)", f"{len(paid):,}", f"{lost:,}", *amounts, str(part or "none")])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = [
+        "  ".join(f"{c:<{w}}" if i in (0, 5) else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    ]
+    return "\n".join(["Spent", *(f"  {text.rstrip()}" for text in texts)])
+
+
+def _charges(payments: list[Payment], last: int | None) -> str:
+    from sordino.answer.text import clean
+
+    kept = payments if last is None else payments[-last:]
+    lines = ["Charges" if len(kept) == len(payments) else f"Charges (the last {len(kept)}; --all lists all)"]
+    digits = len(str(kept[-1].receipt.number))
+    for payment in kept:
+        receipt = payment.receipt
+        when = clean(receipt.time)[:16].replace("T", " ")
+        who = f"  {receipt.analyst}" if receipt.analyst else ""
+        lines.append(f"  {receipt.number:>{digits}}  {when}  {cost_words(receipt.charge)}  {payment.status}{who}")
+        lines.append(hanging(f"  {'':>{digits}}  {clean(receipt.question)}", digits + 4))
+    return "\n".join(lines)
+
+
+def _amount(amount: Fraction | None) -> str:
+    return "-" if amount is None else rounded_up(amount)
+
+
+def _float(amount: Fraction | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def _allowance_fields(allowance: Allowance) -> dict[str, float]:
+    budget = allowance.budget
+    return {"epsilon": float(budget.epsilon), "delta": float(budget.delta), "key_delta": float(allowance.reserved_delta)}
+
+
+def _payment_fields(payment: Payment) -> dict[str, Any]:
+    receipt, charge = payment.receipt, payment.receipt.charge
+    return {
+        "entry": receipt.number, "time": receipt.time, "analyst": receipt.analyst, "request_id": receipt.request_id,
+        "status": payment.status, "epsilon": _float(charge.pure), "mu_squared": _float(charge.mu_squared),
+        "delta": float(charge.delta), "question": receipt.question, "hash": receipt.hash,
+    }  # fmt: skip

@@ -1,0 +1,108 @@
+"""Where words go: what was asked for to standard output, everything else to standard error.
+
+So that `| head` and `> x.csv` work. Escape codes are written to terminals only, and never if `NO_COLOR` is set.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from typing import TextIO
+
+from sordino.errors import InvalidInput
+
+__all__ = ["confirmed", "fail", "hanging", "is_terminal", "note", "put", "say", "warn", "width"]
+
+_RED, _YELLOW = 31, 33
+_PIPE = 100
+"""How wide text is where there is no terminal and `COLUMNS` does not say."""
+
+
+def width() -> int:
+    """How wide lines may be."""
+    return max(shutil.get_terminal_size((_PIPE, 24)).columns, 20)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody reads it as it is written."""
+    return stream is not None and stream.isatty()
+
+
+def put(data: bytes) -> None:
+    """Write to standard output; quiet if the reader has seen enough and closed the pipe."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # What is written later, and what Python flushes at the end, must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        rule = f"it cannot be written to ({error.strerror})"
+        raise InvalidInput("standard output", rule, "Check the disk, or write to a file with --output.") from None
+
+
+def say(text: str = "") -> None:
+    """A line, or several, on standard output; letters that its encoding lacks become question marks."""
+    encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+    put(f"{text}\n".encode(encoding, "replace"))
+
+
+def note(text: str) -> None:
+    """A remark on standard error, broken at the width of a terminal."""
+    _tell("", text)
+
+
+def warn(text: str) -> None:
+    """A warning on standard error."""
+    _tell(_coloured("warning:", _YELLOW), text)
+
+
+def fail(text: str) -> None:
+    """An error on standard error."""
+    _tell(_coloured("error:", _RED), text)
+
+
+def hanging(text: str, indent: int) -> str:
+    """Lines broken at the width of a terminal, what follows a break being indented; as they are if nobody is watching."""
+    if not is_terminal(sys.stdout):
+        return text
+    return "\n".join(_broken(line, width(), " " * indent) for line in text.splitlines())
+
+
+def confirmed(question: str, *, yes: bool, option: str = "--yes") -> bool:
+    """Whether the person at the terminal agrees; `yes` is their answer if they gave it beforehand."""
+    if yes:
+        return True
+    if not is_terminal(sys.stdin):
+        rule = "this must be confirmed, and there is no terminal to ask at"
+        raise InvalidInput(f"no {option}", rule, f"Add {option} if you are the owner and mean it.")
+    import typer
+
+    return typer.confirm(question, default=False, err=True)
+
+
+def _tell(prefix: str, text: str) -> None:
+    if sys.stderr is None:
+        return
+    line = f"{prefix} {text}" if prefix else text
+    shown = "\n".join(_broken(part, width()) for part in line.split("\n")) if is_terminal(sys.stderr) else line
+    encoded = shown.encode(sys.stderr.encoding, "backslashreplace").decode(sys.stderr.encoding)
+    print(encoded, file=sys.stderr, flush=True)
+
+
+def _broken(line: str, room: int, indent: str = "") -> str:
+    if len(line) <= room:
+        return line
+    wrapped = textwrap.wrap(line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrapped)
+
+
+def _coloured(word: str, colour: int) -> str:
+    if not is_terminal(sys.stderr) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return word
+    return f"\x1b[{colour}m{word}\x1b[0m"

@@ -1,0 +1,344 @@
+"""A question as one text of SQL: what the ledger keeps, and by whose digest two requests are told apart.
+
+`parse(sql_text(query)) == query` for what SQL can say within the parser's limits of length and nesting. What Python alone
+can say, such as a third, has a spelling of its own, so that different questions never share a text. Ledgers hold digests of
+these texts: a spelling never changes once it is released, and so it does not hang on the parser's lists of words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import assert_never
+
+from sordino.errors import InvalidInput
+from sordino.query.front.calls import AGGREGATES, check_name, number
+from sordino.query.front.names import distinct_names
+from sordino.query.front.outputs import OUTPUT, Answered
+from sordino.query.front.shapes import shape
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
+
+__all__ = ["sql_text"]
+
+_PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED = {"ALL", "ALTER", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "BETWEEN", "BY", "CASE", "CAST", "COLLATE",
+           "CONNECT_BY_ROOT", "CREATE", "CROSS", "CUBE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP",
+           "DEFAULT", "DELETE", "DESC", "DISTINCT", "DROP", "ELSE", "END", "ESCAPE", "EXCEPT", "EXISTS", "FALSE",
+           "FETCH", "FILTER", "FOR", "FROM", "FULL", "GLOB", "GRANT", "GROUP", "GROUPING", "HAVING", "IF", "ILIKE",
+           "IN", "INNER", "INSERT", "INSTALL", "INTERSECT", "INTERVAL", "INTO", "IS", "ISNULL", "JOIN", "LAMBDA",
+           "LATERAL", "LEFT", "LIKE", "LIMIT", "LOCALTIME", "LOCALTIMESTAMP", "NATURAL", "NOT", "NOTNULL", "NULL",
+           "NULLS", "OFFSET", "ON", "ONLY", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "PIVOT", "POSITIONAL",
+           "QUALIFY", "REGEXP", "RETURNING", "REVOKE", "RIGHT", "RLIKE", "ROLLBACK", "ROLLUP", "SELECT", "SEMI",
+           "SET", "SIMILAR", "SOME", "STRUCT", "SUMMARIZE", "TABLE", "TABLESAMPLE", "THEN", "TO", "TRUE", "UNION",
+           "UNNEST", "UNPIVOT", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH", "WITHIN", "XOR"}  # fmt: skip
+"""Words that stand for a name only in quotes; more than need be, so that other versions of the parser agree."""
+
+_OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+"""How tightly a piece of text holds together; one that is looser than its place asks for goes into brackets."""
+
+_OPERATORS = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _PREDICATE),
+    **dict.fromkeys(("+", "-"), _SUM),
+    **dict.fromkeys(("*", "/", "%"), _PRODUCT),
+}
+_FUNCTIONS = {"abs", "bucket", "ceil", "coalesce", "date_part", "date_trunc", "floor", "greatest", "least",
+              "length", "lower", "round", "substr", "upper"}  # fmt: skip
+_MOST_DIGITS = 40
+"""What the parser takes in one number, those of the exponent included."""
+
+_READABLE_DIGITS = 20
+"""A number of so many digits is written without exponent."""
+
+
+def sql_text(query: Query) -> str:
+    """The question in SQL, always in the same words; line breaks only within names and texts that hold them.
+
+    Example:
+        >>> from sordino.query.front.sql import parse
+        >>> sql_text(parse("select Ward, count(*) from visits where not (age<65 or cost is null) group by 1"))
+        'SELECT Ward, COUNT(*) AS count FROM visits WHERE NOT (age < 65 OR cost IS NULL) GROUP BY Ward'
+    """
+    answered = Answered(query.outputs)
+    clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _name(query.table), *map(_join, query.joins)]
+    if query.where is not None:
+        clauses += ["WHERE", _ROWS.text(query.where)]
+    if query.keys:
+        clauses += ["GROUP BY", ", ".join(_keys(query))]
+    if query.having is not None:
+        clauses += ["HAVING", _having(query.having, answered)]
+    if query.order:
+        clauses += ["ORDER BY", ", ".join(_order(each, answered) for each in query.order)]
+    if query.limit is not None:
+        clauses += ["LIMIT", str(query.limit)]
+    if query.offset:
+        clauses += ["OFFSET", str(query.offset)]
+    return " ".join(clauses)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes expressions; `column` says how a column is named."""
+
+    column: Callable[[Column], str]
+
+    def text(self, node: Expression, least: int = _OR) -> str:
+        """An expression where one that holds together at least so tightly is expected."""
+        level, text = self._piece(node)
+        return text if level >= least else f"({text})"
+
+    def _list(self, nodes: Iterable[Expression]) -> str:
+        return ", ".join(map(self.text, nodes))
+
+    def _piece(self, node: Expression) -> tuple[int, str]:
+        match node:
+            case Column():
+                return _ATOM, self.column(node)
+            case Literal(value):
+                return _constant(value)
+            case Case(branches, otherwise):
+                words = [f"WHEN {self.text(condition)} THEN {self.text(value)}" for condition, value in branches]
+                words += [] if otherwise == Literal(None) else [f"ELSE {self.text(otherwise)}"]
+                return _ATOM, " ".join(["CASE", *words, "END"])
+            case Call("not", (Call() as negated,)) if (text := self._predicate(negated, "NOT ")) is not None:
+                return _PREDICATE, text
+            case Call() if (text := self._predicate(node)) is not None:
+                return _PREDICATE, text
+            case Call("not", (x,)):
+                return _NOT, f"NOT {self.text(x, _NOT)}"
+            case Call("neg", (Literal() as x,)):
+                return _SIGN, f"-({self.text(x)})"  # -5 is a constant of its own
+            case Call("neg", (x,)):
+                text = self.text(x, _SIGN)
+                return _SIGN, f"- {text}" if text.startswith("-") else f"-{text}"  # two signs would begin a comment
+            case Call("and" | "or" as function, (_, _, *_) as parts):
+                level = _AND if function == "and" else _OR
+                return level, f" {function.upper()} ".join(self.text(part, level + 1) for part in parts)
+            case Call(function, (left, right)) if function in _OPERATORS:
+                level = _OPERATORS[function]
+                # a - b - c is (a - b) - c; comparisons of comparisons are bracketed, as people and dialects differ on them
+                first = self.text(left, level + (level == _PREDICATE))
+                return level, f"{first} {function} {self.text(right, level + 1)}"
+            case Call(function, parts) if function in _FUNCTIONS:
+                return _ATOM, f"{function.upper()}({self._list(parts)})"
+            case Call(function, parts):
+                raise InvalidInput(
+                    f"{function} of {len(parts)} arguments", "there is no such function", "Look it up in docs/sql.md."
+                )
+            case _:
+                assert_never(node)
+
+    def _predicate(self, node: Call, negation: str = "") -> str | None:
+        """A condition that has words of its own for its negation; None if it is none of these."""
+        match node:
+            case Call("is_null", (x,)):
+                return f"{self.text(x, _SUM)} IS {negation}NULL"
+            case Call("like", (x, pattern)):
+                return f"{self.text(x, _SUM)} {negation}LIKE {self.text(pattern, _SUM)}"
+            case Call("in", (x, *values)):
+                return f"{self.text(x, _SUM)} {negation}IN ({self._list(values)})"
+            case _:
+                return None
+
+    def aggregate(self, value: Aggregate) -> str:
+        """An aggregate of a group's rows."""
+        x = "*" if value.argument is None else self.text(value.argument)
+        if value.function not in AGGREGATES:
+            raise InvalidInput(value.function, "there is no such aggregate", "Look it up in docs/sql.md.")
+        if value.function == "count_distinct":
+            x = f"DISTINCT {x}"
+        if value.function == "quantile" and value.parameter == Fraction(1, 2):
+            return f"MEDIAN({x})"
+        level = "" if value.parameter is None else ", " + self.text(_level(value.parameter))
+        return f"{value.function.removesuffix('_distinct').upper()}({x}{level})"
+
+
+def _name(name: str) -> str:
+    plain = _PLAIN.fullmatch(name) and name.upper() not in _QUOTED
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _column(column: Column) -> str:
+    return _name(column.name) if column.table is None else f"{_name(column.table)}.{_name(column.name)}"
+
+
+_ROWS = _Writer(_column)
+
+
+def _level(parameter: Fraction) -> Literal:
+    return Literal(parameter.numerator if parameter.denominator == 1 else parameter)
+
+
+def _constant(value: Value) -> tuple[int, str]:
+    match value:
+        case None:
+            return _ATOM, "NULL"
+        case bool():
+            return _ATOM, "TRUE" if value else "FALSE"
+        case int() | Fraction():
+            return _number(value)
+        case str():
+            return _ATOM, "'" + value.replace("'", "''") + "'"
+        case datetime():
+            return _ATOM, f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return _ATOM, f"DATE '{value.isoformat()}'"
+        case _:
+            assert_never(value)
+
+
+def _number(value: int | Fraction) -> tuple[int, str]:
+    """A number: as SQL reads it if it can, else a whole one by all its digits, a broken one as a quotient."""
+    number(value)  # refuses what is too large for a constant
+    size = value if value >= 0 else -value
+    if isinstance(value, Fraction) and value.denominator == 1:
+        text = None
+    else:
+        text = _decimal(size) or (str(size) if isinstance(size, int) else None)
+    if text is None:
+        return _ATOM, f"({value.numerator}/{value.denominator})"  # without blanks: (1 / 3) is a division
+    return (_SIGN, f"-{text}") if value < 0 else (_ATOM, text)
+
+
+def _decimal(size: int | Fraction) -> str | None:
+    """The exact decimal of a number that is not negative; None if SQL's digits do not suffice."""
+    places = _places(size.denominator)
+    if places is None:
+        return None
+    digits = str(size.numerator * 10**places // size.denominator)
+    plain = _pointed(digits, places)
+    if _digits(plain) <= _READABLE_DIGITS:
+        return plain
+    significant = digits.strip("0")
+    power = len(digits) - len(digits.rstrip("0")) - places
+    scientific, *others = (f"{_pointed(significant, k)}e{power + k}" for k in range(len(significant) - 1, -1, -1))
+    # The point may stand anywhere, which at times makes the exponent shorter.
+    texts = [*sorted((plain, scientific), key=_digits), *others]
+    return next((text for text in texts if _digits(text) <= _MOST_DIGITS), None)
+
+
+def _digits(number: str) -> int:
+    return sum(map(str.isdigit, number))
+
+
+def _places(denominator: int) -> int | None:
+    """How many digits after the point a quotient by this number has; None if they never end."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
+
+
+def _pointed(digits: str, places: int) -> str:
+    digits = digits.rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}" if places else digits
+
+
+def _outputs(outputs: tuple[Output, ...]) -> Iterable[str]:
+    """The items of SELECT. A column bears its own name; a default name that nobody may give is left to the parser."""
+    names = tuple(output.name for output in outputs)
+    given = [None if _is_default(output) else output.name for output in outputs]
+    if distinct_names(given, [output.value for output in outputs]) != names:
+        given = list(names)
+    for output, name in zip(outputs, given, strict=True):
+        text = _ROWS.aggregate(output.value) if isinstance(output.value, Aggregate) else _ROWS.text(output.value)
+        yield text if name is None else f"{text} AS {_name(name)}"
+
+
+def _is_default(output: Output) -> bool:
+    if isinstance(output.value, Column) and output.name == output.value.name:
+        return True
+    try:
+        check_name(output.name)
+    except InvalidInput:
+        return True
+    return False
+
+
+def _join(join: Join) -> str:
+    pairs = " AND ".join(f"{_column(ours)} = {_column(Column(theirs, join.table))}" for ours, theirs in join.on)
+    return f"{'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON {pairs}"
+
+
+def _keys(query: Query) -> Iterable[str]:
+    """The items of GROUP BY. There, a plain name means an output first, and a plain number a place in SELECT."""
+    values = [output.value for output in query.outputs]
+    named = {output.name.casefold(): output.value for output in query.outputs}
+    for key in query.keys:
+        text = _bracketed_all(_ROWS.text(key))
+        if isinstance(key, Literal):
+            text = f"({text})"
+        elif isinstance(key, Column) and key.table is None:
+            other = named.get(key.name.casefold())
+            if other is not None and shape(other) != shape(key) and key in values:
+                text = str(values.index(key) + 1)
+        yield text
+
+
+def _bracketed_all(text: str) -> str:
+    """In brackets if it begins with the name "all": the parser takes GROUP BY "all" for GROUP BY ALL."""
+    return f"({text})" if text[:5].upper() == '"ALL"' else text
+
+
+def _order(order: Order, answered: Answered) -> str:
+    text = _bracketed_all(_name(order.output))
+    if order.output in answered.names and _found(Column(order.output), answered) != order.output:
+        text = str(answered.names.index(order.output) + 1)
+    return text + (" DESC" if order.descending else "")
+
+
+def _found(value: Expression | Aggregate, answered: Answered) -> str | None:
+    """The output that the parser finds for it, if one and only one."""
+    try:
+        return answered.find(value)
+    except InvalidInput:
+        return None
+
+
+def _means(written: Expression, condition: Expression, answered: Answered) -> bool:
+    """Whether the parser takes what is written for the condition."""
+    try:
+        return answered.condition(written) == condition
+    except InvalidInput:
+        return False
+
+
+def _having(condition: Expression, answered: Answered) -> str:
+    """By the names of outputs; where these name columns as well, by what the outputs are."""
+    if _means(condition, condition, answered):
+        return _ROWS.text(condition)
+    values = {output.name: output.value for output in answered.outputs}
+
+    def by_value(column: Column) -> Expression:
+        value = values.get(column.name)
+        if value is None or _found(value, answered) != column.name:
+            return column
+        return Column(column.name, OUTPUT) if isinstance(value, Aggregate) else value
+
+    def written(column: Column) -> str:
+        value = values.get(column.name) if column.table == OUTPUT else None
+        return _ROWS.aggregate(value) if isinstance(value, Aggregate) else _column(column)
+
+    valued = _replaced(condition, by_value)
+    if _means(valued, condition, answered):
+        return _Writer(written).text(valued)
+    # A condition that no text asks for: its names are marked as outputs, in a way that the parser refuses.
+    return _ROWS.text(_replaced(condition, lambda column: Column(column.name, column.table or OUTPUT)))
+
+
+def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expression:
+    match node:
+        case Column():
+            return column(node)
+        case Literal():
+            return node
+        case Call(function, parts):
+            return Call(function, tuple(_replaced(part, column) for part in parts))
+        case Case(branches, otherwise):
+            pairs = tuple((_replaced(condition, column), _replaced(value, column)) for condition, value in branches)
+            return Case(pairs, _replaced(otherwise, column))
+        case _:
+            assert_never(node)
