@@ -22,13 +22,14 @@ from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
 from sordino.errors import EngineFailed, InvalidInput
 from sordino.ledger.ledger import Ledger, Paid
-from sordino.ledger.receipt import Receipt, Request
+from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.schema import check_schema
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import show
 from sordino.query.dataset import Dataset
+from sordino.query.declaration import python_ledger
 from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
@@ -41,9 +42,9 @@ __all__ = ["Session"]
 class Session:
     """Questions about one dataset, within one budget.
 
-    Budget and ledger are the dataset's unless others are given here. The ledger of a declaration file is beside it unless told
-    otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory. `analyst` is who
-    asks, where the owner gave sub-budgets. `memory` ("2GB") and `threads` bound what the engine uses.
+    Budget and ledger are the dataset's unless others are given here. The ledger of a declaration file is beside it unless
+    told otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory.
+    `analyst` is who asks, where the owner gave sub-budgets. `memory` ("2GB") and `threads` bound what the engine uses.
 
     Example:
         >>> import pyarrow as pa
@@ -71,8 +72,8 @@ class Session:
                 show(type(dataset).__name__), "a session needs a Dataset", "Pass Dataset.load('visits.toml')."
             )
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
-        self.analyst = analyst
-        self.ledger = Ledger.open(self.dataset, None if ledger is None else os.fspath(ledger))
+        self.analyst = None if analyst is None else checked_analyst(analyst)
+        self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
             stack.callback(self.ledger.close)
             self.ledger.meter(analyst)  # refuses one without a sub-budget, where there are any

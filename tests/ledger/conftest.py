@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ledger.postgres_server import PostgresServer
+from ledger.postgres_server import LOCKED, PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,18 @@ def postgres_address(postgres_server: PostgresServer) -> str:
     return postgres_server.address(f"test {uuid.uuid4().hex}")
 
 
+@pytest.fixture(scope="session")
+def _spare_database(postgres_server: PostgresServer) -> str:
+    return postgres_server.database("spare")
+
+
 @pytest.fixture
-def postgres_database(postgres_server: PostgresServer) -> str:
-    """The name of a new database, for tests that spoil the tables of a ledger."""
-    return postgres_server.database(f"test_{uuid.uuid4().hex}")
+def postgres_database(postgres_server: PostgresServer, _spare_database: str) -> str:
+    """The name of a database without tables, for tests that spoil those of a ledger; swept, as a new one is slow to make."""
+    postgres_server.run(f"ALTER DATABASE {_spare_database} RESET ALL")
+    for statement in (
+        f"DROP OWNED BY {LOCKED}", "DROP SCHEMA IF EXISTS sordino CASCADE", "DROP SCHEMA public CASCADE",
+        "CREATE SCHEMA public",
+    ):  # fmt: skip
+        postgres_server.run(statement, database=_spare_database)
+    return _spare_database

@@ -73,6 +73,7 @@ class BareAsker:
 
     def __init__(self, place: str, tell: Tell) -> None:
         self.ledger = Ledger.open(DATA, place)
+        self.size = 24
         self._tell = tell
 
     def ask(self, request: str, *, failing: bool = False) -> bytes:
@@ -87,7 +88,7 @@ class BareAsker:
         if failing:
             self.ledger.forfeit(paid.receipt)
             raise so.errors.EngineFailed
-        return self.stored(paid.receipt, os.urandom(24))
+        return self.stored(paid.receipt, os.urandom(self.size))
 
     def stored(self, receipt: Receipt, drawn: bytes) -> bytes:
         """The answer, once it is stored."""
@@ -177,11 +178,9 @@ def judge(open_: Open, place: str, client: Client, fresh: str, cap: Fraction = C
     problems = list(client.problems)
     client.problems.clear()
     told: list[Event] = []
+    asker = None
     try:
         asker = open_(place, lambda *event: told.append(event))
-    except SordinoError as error:
-        return Findings((*problems, f"it cannot be opened: {error}"))
-    try:
         entries = _entries(asker.ledger)
         charges, answers, spent = _compare(entries, client, cap, problems)
         refused = _repeat(asker, client, charges, answers, problems)
@@ -192,8 +191,11 @@ def judge(open_: Open, place: str, client: Client, fresh: str, cap: Fraction = C
         for event in told:
             client.hear(*event)
         forfeits = asker.ledger.forfeited
+    except SordinoError as error:
+        return Findings((*problems, f"it cannot be used: {error}"))
     finally:
-        asker.close()
+        if asker is not None:
+            asker.close()
     return Findings(tuple(problems), len(charges), len(answers), forfeits, spent, refused)
 
 

@@ -40,7 +40,8 @@ rm -rf "$0"
 class PostgresServer:
     """A server in a folder of its own, reached by a socket; no port is opened."""
 
-    def __init__(self, version: int = _VERSION) -> None:
+    def __init__(self, version: int = _VERSION, of: PostgresServer | None = None) -> None:
+        """A new server, or a standby of another."""
         self._folder = Path(tempfile.mkdtemp(prefix="sordino-pg-"))
         self._data = self._folder / "data"
         self._watch = subprocess.Popen(
@@ -49,7 +50,11 @@ class PostgresServer:
         )  # fmt: skip
         try:
             self._binaries, self._user = _programs(self._data, version)
-            self._run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--no-locale", "-U", "postgres")
+            self._data.chmod(0o700)
+            if of is None:
+                self._run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--no-locale", "-U", "postgres")
+            else:
+                self._run("pg_basebackup", "--no-sync", "-R", "-c", "fast", "-d", of.address())
             with (self._data / "postgresql.conf").open("a") as settings:
                 settings.write(_SETTINGS.format(folder=self._folder))
             with (self._data / "pg_hba.conf").open("r+") as rights:
@@ -57,7 +62,8 @@ class PostgresServer:
                 rights.seek(0)
                 rights.write(f"local all {LOCKED} scram-sha-256\n{others}")
             self.start()
-            self.run(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(LOCKED), sql.Literal(PASSWORD)))
+            if of is None:
+                self.run(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(LOCKED), sql.Literal(PASSWORD)))
         except BaseException:
             self.close()
             raise
@@ -108,6 +114,10 @@ class PostgresServer:
     def start(self) -> None:
         """Start it; ready when this returns."""
         self._run("pg_ctl", "-w", "-t", "60", "-l", str(self._data / "log"), "start")
+
+    def promote(self) -> None:
+        """Let a standby become a server of its own."""
+        self._run("pg_ctl", "-w", "-t", "60", "promote")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: "fast" ends all connections, "immediate" is a crash."""

@@ -1,6 +1,7 @@
 """Processes that race for a ledger: run as a script of its own, which forks before it has opened anything or has threads.
 
-Each racer waits at a gate of its own, which the master opens with the number of the round, and puts one line on a board that all share.
+Each racer waits at a gate of its own, which the master opens with the number of the round, and then puts one line on a
+board that all share.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import random
 import signal
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,18 +55,25 @@ class Racers:
         return pid
 
     def _race(self, number: int, gate: int, prepare: Callable[[], Turn]) -> NoReturn:
-        turn = prepare()
-        self._put({"racer": number, "result": "ready"})
-        for lap in iter(lambda: os.read(gate, 2), b""):
-            self._put({"racer": number, "result": turn(number, int.from_bytes(lap, "big"))})
+        try:
+            turn = prepare()
+            self._put(number, "ready")
+            for lap in iter(lambda: os.read(gate, 2), b""):
+                self._put(number, turn(number, int.from_bytes(lap, "big")))
+        except BaseException:
+            traceback.print_exc()
+            self._put(number, "died")
+            os._exit(1)
         os._exit(0)
 
-    def _put(self, line: dict[str, Any]) -> None:
-        os.write(self._board, json.dumps(line).encode() + b"\n")  # short enough to be written whole
+    def _put(self, number: int, result: Any) -> None:
+        os.write(self._board, json.dumps({"racer": number, "result": result}).encode() + b"\n")  # short: it is written whole
 
     def _heard(self) -> list[Any]:
         lines = [json.loads(self._lines.readline()) for _ in self._gates]
-        return [line["result"] for line in sorted(lines, key=lambda line: int(line["racer"]))]
+        results = [line["result"] for line in sorted(lines, key=lambda line: int(line["racer"]))]
+        assert "died" not in results
+        return results
 
     def round(self, lap: int) -> list[Any]:
         """Let all take a turn at once; what each put on the board, by number."""
@@ -211,8 +220,8 @@ def stopped(dataset: Dataset, place: str | None, racers: int, rounds: int) -> di
     def holder() -> NoReturn:
         ledger = Ledger.open(dataset, place)
         ledger._prints.under = _stop_here  # type: ignore[method-assign]  # asked for in the middle of a charge
-        ledger.charge(pure("1/4"), Request("holder", "q"))
-        os._exit(0)
+        result = tried(lambda: ledger.charge(pure("1/4"), Request("holder", "q")).answer)
+        os._exit(["granted", "LedgerUnavailable"].index(result))
 
     def prepare() -> Turn:
         ledger = Ledger.open(dataset, place)
@@ -228,8 +237,8 @@ def stopped(dataset: Dataset, place: str | None, racers: int, rounds: int) -> di
         _, ended = os.waitpid(pid, 0)
         after = Counter(crew.round(1))
     with Ledger.open(dataset, place) as owner:
-        return {"stopped": os.WIFSTOPPED(status), "ended": os.waitstatus_to_exitcode(ended), "during": during, "after": after,
-                "spent": str(spent(owner)), "findings": owner.verify().findings}  # fmt: skip
+        return {"stopped": os.WIFSTOPPED(status), "ended": os.waitstatus_to_exitcode(ended), "during": during,
+                "after": after, "spent": str(spent(owner)), "findings": owner.verify().findings}  # fmt: skip
 
 
 def _stop_here(key: bytes) -> dict[str, str]:
@@ -240,8 +249,8 @@ def _stop_here(key: bytes) -> dict[str, str]:
 def _careless(self: Ledger, charge: Charge, request: Request) -> Paid:
     """A charge as it must not be: decided first, and written then, without a look at what happened in between."""
     self.meter().spend(charge)
-    facts = {"request": request.id, "body": request.body, "question": "", "analyst": None, "charge": charge_facts(charge)}
-    row = self._write(lambda: _Draft("charge", {**facts, "sources": {}}, request.id))
+    facts: dict[str, Any] = {"request": request.id, "body": request.body, "question": "", "analyst": None, "sources": {}}
+    row = self._write(lambda: _Draft("charge", {**facts, "charge": charge_facts(charge)}, request.id))
     assert row is not None
     return Paid(self._state.payments[row.sequence].receipt)
 

@@ -95,7 +95,7 @@ def pack(source: Path, target: Path) -> bytes:
 
 
 def changes(content: bytes, step: int, *, both: bool) -> Iterator[tuple[str, int, int]]:
-    """At every step-th place one byte inverted, and one bit of it (or the one or the other in turn): name, place, new byte."""
+    """At every step-th place a byte inverted, and one bit of it (or these two in turn): name, place, new byte."""
     for number, place in enumerate(range(0, len(content), step)):
         masks = (0xFF, 1 << (number // 2 % 8))
         for mask in masks if both else masks[number % 2 :][:1]:

@@ -34,7 +34,9 @@ CLOCKS: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 
-def _history(folder: Path, monkeypatch: pytest.MonkeyPatch, times: Iterator[str] | None) -> tuple[list[str], list[dict[str, Any]]]:
+def _history(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, times: Iterator[str] | None
+) -> tuple[list[str], list[dict[str, Any]]]:
     """The times and all else of the entries of one history, which ends with what must be refused and repeated."""
     with monkeypatch.context() as patch:
         if times is not None:
@@ -53,7 +55,12 @@ def _history(folder: Path, monkeypatch: pytest.MonkeyPatch, times: Iterator[str]
             assert str(spent(ledger)) == "59/160"
             lines = [json.loads(line) for line in ledger.export()]
     for line in lines:
-        line["facts"].pop("key", None), line["facts"].pop("name", None), line["facts"].pop("sources", None), line.pop("previous")
+        (
+            line["facts"].pop("key", None),
+            line["facts"].pop("name", None),
+            line["facts"].pop("sources", None),
+            line.pop("previous"),
+        )
     return [line.pop("time") for line in lines], lines
 
 
@@ -94,7 +101,9 @@ def test_a_time_is_written_once_and_decides_nothing() -> None:
                     clocks |= {(path.name, name.name) for name in names if name.name in ("time", "datetime", "calendar")}
                 case ast.ImportFrom(module=str(name)) if name in ("time", "datetime", "calendar"):
                     clocks.add((path.name, name))
-                case ast.Attribute(attr="now" | "utcnow" | "today" | "time" | "st_mtime_ns" | "st_mtime" | "st_ctime" as name):
+                case ast.Attribute(
+                    attr="now" | "utcnow" | "today" | "time" | "st_mtime_ns" | "st_mtime" | "st_ctime" as name
+                ):
                     uses.add((path.name, name))
     assert clocks == {("ledger.py", "datetime")}
     # the clock; a text that is copied from an entry to its receipt; whether a source must be read again

@@ -625,6 +625,10 @@ def test_a_ledger_that_is_gone_is_not_made_anew(lasting: Home) -> None:
             lasting.force("DELETE FROM {entries} WHERE {own} AND sequence = ?", number)
     with pytest.raises(LedgerUnavailable, match="it is gone: when it was last used here it had 2 entries"):
         lasting.ledger()
+    with Ledger.accept(data(), lasting.place) as ledger:  # as the owner, who answers for it
+        assert [entry["kind"] for entry in entries(ledger)] == ["declare", "accept"]
+        assert entries(ledger)[1]["facts"]["seen"]["count"] == 2
+        assert ledger.verify()
 
 
 @pytest.mark.parametrize("statement", ["UPDATE {t} SET sequence = 9", "DELETE FROM {t}", "DELETE FROM {t} WHERE {own}"])

@@ -6,17 +6,21 @@ Nothing is granted twice, nothing that a client saw is missing, and what was cha
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from ledger.oracle import CAP, BareAsker, Client, Findings, SessionAsker, judge, own_state, prepared, price, quick_folder
+from ledger.postgres_server import PostgresServer
 from ledger.zygote import BUGS, Death, Job, Kind, Zygote
 
 ASKED = ("a", "!b", "c", "a")
@@ -50,6 +54,16 @@ DISK = {
     for when in ("before", "after")
     for call in ("write journal", "write file", "sync journal", "sync file", "open journal", "open file", "delete journal")
 } | {"halfway write journal", "halfway write file"}
+POSTGRES = {
+    f"{when} {statement}"
+    for when in ("before", "after")
+    for statement in (
+        *("BEGIN ISOLATION", "COMMIT", "UPDATE sordino.heads", "SELECT sordino.heads", "SELECT sordino.entries"),
+        *(f"INSERT sordino.{table}" for table in ("heads", "secrets", "entries", "answers")),
+    )
+}
+LATE = 400
+"""More system calls of one kind than a child makes."""
 BETWEEN = {"before charge", "after charge", "before store", "after store", "after the client"}
 
 
@@ -67,20 +81,29 @@ class Campaign:
 
     zygote: Zygote
     folder: Path
+    server: PostgresServer | None = None
+    """Where the ledgers are, if not in files."""
+    excused: frozenset[str] = frozenset({"EngineFailed", "RequestRefused", "BudgetExceeded"})
+    """What a client may be told while others die."""
     kills: int = 0
     seen: int = 0
     forfeits: int = 0
     refused: int = 0
     died_at: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    homes: Iterator[int] = field(default_factory=itertools.count)
 
     def home(self, scene: Scene) -> Path:
         """A folder of its own with the ledger of the scene."""
-        home = self.folder / f"home-{len(list(self.folder.iterdir()))}-{self.kills}"
+        home = self.folder / f"home{next(self.homes)}"
         home.mkdir()
         if scene.content:
             (home / "it.ledger").write_bytes(scene.content)
         return home
+
+    def place(self, home: Path) -> str:
+        """The ledger of a home."""
+        return str(home / "it.ledger") if self.server is None else self.server.address(f"{home}")
 
     def strike(self, scene: Scene, job: Job) -> tuple[Death, Findings]:
         """Let a child die in the scene, and judge what it leaves behind."""
@@ -94,21 +117,24 @@ class Campaign:
     def run(self, home: Path, client: Client, *jobs: Job) -> list[Death]:
         """Children, at once, in one home."""
         known = len(client.answers)
-        placed = [replace(job, place=str(home / "it.ledger"), state=str(home / "state")) for job in jobs]
+        placed = [replace(job, place=self.place(home), state=str(home / "state")) for job in jobs]
         deaths = self.zygote.run(*placed, client=client)
         for death in deaths:
-            self.kills += death.killed
-            self.died_at[death.at] += bool(death.at)
-            odd = set(death.errors) - {"EngineFailed", "RequestRefused", "BudgetExceeded"}
-            self.problems += [f"a client was refused: {name}" for name in odd]
+            died = bool(death.at) or death.killed
+            self.kills += died
+            self.died_at.update([death.at] if death.at else [])
+            odd = [error for error in death.errors if error.split()[0] not in self.excused]
+            self.problems += [f"a client was refused: {error}" for error in odd]
         self.seen += len(client.answers) - known
         return deaths
 
     def judge(self, home: Path, client: Client, kind: Kind, at: str) -> Findings:
         """What the oracle says."""
+        if self.server is not None:
+            ready(self.server)
         with own_state(home / "state"):
             fresh = f"fresh{len(client.asked)}"
-            findings = judge(BareAsker if kind == "bare" else SessionAsker, str(home / "it.ledger"), client, fresh)
+            findings = judge(BareAsker if kind == "bare" else SessionAsker, self.place(home), client, fresh)
         self.forfeits += findings.forfeits
         self.refused += findings.refused
         self.problems += [f"{at}: {problem}" for problem in findings.problems]
@@ -124,7 +150,7 @@ class Campaign:
             places = list({name: (number, name) for number, name in places}.values())
         for number, name in places:
             dead, _ = self.strike(scene, replace(job, die_at=number))
-            assert dead.killed
+            assert dead.killed or job.server
             assert dead.at == name
         return set(death.passed)
 
@@ -151,6 +177,18 @@ class Campaign:
         """Print the figures."""
         forfeits = f"{self.forfeits} forfeits ({self.refused} refused again)"
         print(f"\n{name}: {self.kills} kills, {self.seen} answers seen, {forfeits}, {len(self.problems)} problems")
+
+
+def ready(server: PostgresServer) -> None:
+    """Wait until the server has recovered from a crash; it does so by itself."""
+    for _ in range(600):
+        try:
+            server.run("SELECT 1")
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the server does not recover")
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +249,7 @@ def among(campaign: Campaign, rounds: int, seed: int) -> None:
     for number in range(rounds):
         home, client = campaign.home(Scene()), Client()
         after = (draw.uniform(0, 2 * usual), draw.uniform(0, 2 * usual), None)
-        jobs = [replace(job, requests=(f"a{i}", "same", f"!b{i}"), die_after=time) for i, time in enumerate(after)]
+        jobs = [replace(job, requests=(f"a{i}", "same", f"!b{i}"), die_after=seconds) for i, seconds in enumerate(after)]
         *_, last = campaign.run(home, client, *jobs)
         assert not last.killed
         campaign.judge(home, client, "bare", f"round {number}")
@@ -275,6 +313,51 @@ def test_a_planted_bug_is_found(campaign: Campaign, bug: str, found: str) -> Non
     assert any(problem.endswith(found) for problem in campaign.problems)
 
 
+@pytest.fixture
+def in_postgres(campaign: Campaign, postgres_server: PostgresServer) -> Campaign:
+    """A campaign against ledgers in a database; the first makes the tables, and passes more failpoints than others."""
+    campaign.server = postgres_server
+    campaign.strike(Scene(), Job("", "", ()))
+    return campaign
+
+
+def test_a_ledger_in_postgres_survives_kills(in_postgres: Campaign) -> None:
+    in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",)), once=True, only=POSTGRES)
+    in_postgres.report("named failpoints, PostgreSQL")
+    assert in_postgres.problems == []
+    assert set(in_postgres.died_at) == POSTGRES
+    assert in_postgres.seen
+    assert in_postgres.forfeits
+
+
+def test_a_ledger_survives_its_postgres(in_postgres: Campaign) -> None:
+    """The server is killed around the commits, and recovers; the client lives on, and is told no more than is so."""
+    around = {"before COMMIT", "after COMMIT"}
+    in_postgres.excused |= {"LedgerUnavailable"}
+    in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",), server=True), once=True, only=around)
+    in_postgres.report("crashes of PostgreSQL")
+    assert in_postgres.problems == []
+    assert set(in_postgres.died_at) == around
+
+
+@pytest.mark.slow
+def test_many_kills_with_postgres(in_postgres: Campaign) -> None:
+    in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",)), once=False)
+    in_postgres.at_random("bare", 100, seed=6)
+    in_postgres.report("every failpoint and random times, PostgreSQL")
+    assert in_postgres.problems == []
+    assert in_postgres.forfeits
+
+
+@pytest.mark.slow
+def test_many_crashes_of_postgres(in_postgres: Campaign) -> None:
+    in_postgres.excused |= {"LedgerUnavailable"}
+    in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",), server=True), once=True, only=POSTGRES)
+    in_postgres.report("crashes of PostgreSQL at each named failpoint")
+    assert in_postgres.problems == []
+    assert set(in_postgres.died_at) == POSTGRES
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("points", ["code", "sql", "disk"])
 @pytest.mark.parametrize("scene", ["none yet", "in use", "nearly spent"])
@@ -314,3 +397,34 @@ def test_many_kills_among_others_and_in_recovery(campaign: Campaign) -> None:
     campaign.report("among others and in recovery")
     assert campaign.problems == []
     assert recoveries >= 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize("call", ["fdatasync", "fsync", "unlink", "pwrite64"])
+def test_a_system_call_of_the_process_fails(call: str, fault: str) -> None:
+    """One layer below: the SQLite of the standard library, and real calls that fail, each of one kind in turn.
+
+    Not every failure is a refusal: SQLite lets the sync of the folder pass when it has made a journal there, and notes of
+    the witness are a help only.
+    """
+    if shutil.which("strace") is None:
+        if os.environ.get("CI"):
+            pytest.fail("strace is missing; get it with: apt-get install strace", pytrace=False)
+        pytest.skip("strace is missing")
+    with quick_folder() as folder:
+        log = folder / "calls"
+        inject = f"inject={call}:error={fault}:when={LATE}"
+        with Zygote("strace", "-f", "--seccomp-bpf", "-o", str(log), "-e", f"trace={call}", "-e", inject) as zygote:
+            campaign = Campaign(zygote, folder)
+            campaign.excused |= {"LedgerUnavailable"}
+            refused = 0
+            for number in range(1, LATE):
+                death, _ = campaign.strike(Scene(), Job("", "", ("a", "c"), idle=(call, LATE - number)))
+                refused += bool(death.errors)
+                if log.read_text().count("(INJECTED)") < number:
+                    break
+    print(f"\n{call}, {fault}: {number - 1} calls, {refused} refusals, {len(campaign.problems)} problems")
+    assert campaign.problems == []
+    assert 1 < number < LATE - 1
+    assert refused

@@ -43,8 +43,8 @@ def size(left: Fraction, name: str) -> Fraction:
     """A charge around what is left."""
     left = max(left, Fraction(0))
     return {
-        "none": Fraction(0), "tiny": TINY, "third": left / 3, "half": left / 2, "all but a bit": max(left - TINY, Fraction(0)),
-        "all": left, "a bit more": left + TINY, "twice": 2 * left + TINY,
+        "none": Fraction(0), "tiny": TINY, "third": left / 3, "half": left / 2,
+        "all but a bit": max(left - TINY, Fraction(0)), "all": left, "a bit more": left + TINY, "twice": 2 * left + TINY,
     }[name]  # fmt: skip
 
 
@@ -284,8 +284,10 @@ def _run(machine: Callable[[], Histories], examples: int, length: int, **options
     """Random histories, and how often what happened in them."""
     Histories.steps.clear()
     checks = list(HealthCheck)
-    chosen = settings(max_examples=examples, stateful_step_count=length, deadline=None, suppress_health_check=checks, **options)
-    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
+    chosen = settings(
+        max_examples=examples, stateful_step_count=length, deadline=None, suppress_health_check=checks, **options
+    )
+    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[arg-type]  # it takes what makes one, too
     print(f"states as in the model, and what led there: {dict(sorted(Histories.steps.items()))}")
     return Histories.steps
 

@@ -9,22 +9,23 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ledger.tampering import Campaign, changed, changes, edited, judge, judge_open, leaves, pack, relinked
 from ledger.visits import Told, declare, fill, pay, pure, quick_folder, terms, told
-from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable
+from sordino.errors import InvalidInput, LedgerDamaged, LedgerError
 from sordino.ledger.anchor import Anchor
-from sordino.ledger.chain import START, Entry, Link, Row, digest
+from sordino.ledger.chain import START, Entry, Row, digest
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
 from sordino.ledger.sqlite import SqliteStore
-from sordino.ledger.verify import verify_rows
+from sordino.ledger.verify import Verdict, verify_rows
 from sordino.query.dataset import Dataset
 
 
@@ -147,53 +148,35 @@ def test_whole_blocks_lost_or_swapped_are_found(victim: Victim) -> None:
     campaign.report()
 
 
-Edit = Callable[[sqlite3.Connection], object]
+Edit = list[tuple[str, tuple[Any, ...]]]
+"""Statements of SQL, with their values."""
 
 
 def _row_edits(rows: list[Row]) -> Iterator[tuple[str, Edit]]:
     """Everything that one can do to single rows, and to pairs of them."""
-    for row in rows:
-        number = row.sequence
-        yield f"row {number} deleted", lambda c, n=number: c.execute("DELETE FROM entries WHERE sequence = ?", (n,))
+    for number, text, hash_ in rows:
+        yield f"row {number} deleted", [("DELETE FROM entries WHERE sequence = ?", (number,))]
+        gone: Edit = [(f"DELETE FROM {table} WHERE sequence = ?", (number,)) for table in ("answers", "entries")]
+        yield f"row {number} deleted with its answer", gone
+        yield f"row {number} doubled", [("INSERT INTO entries VALUES (?, ?, ?, NULL)", (len(rows) + 1, text, hash_))]
+        for what, other in (("emptied", ""), ("not JSON", "{"), ("a number", "5"), ("a list", "[]"), ("spaced", f"{text} ")):
+            for kept in (hash_, digest(other)):
+                yield f"row {number} {what}", [_written(Row(number, other, kept))]
+    for one, two in combinations(rows, 2):
+        moves = ((-1, one.sequence), (one.sequence, two.sequence), (two.sequence, -1))
         yield (
-            f"row {number} deleted with its answer",
-            lambda c, n=number: [
-                c.execute(f"DELETE FROM {table} WHERE sequence = ?", (n,)) for table in ("entries", "answers")
-            ],
+            f"rows {one.sequence} and {two.sequence} swapped",
+            [("UPDATE entries SET sequence = ? WHERE sequence = ?", move) for move in moves],
         )
-        yield (
-            f"row {number} doubled at the end",
-            lambda c, r=row: c.execute("INSERT INTO entries VALUES (?, ?, ?, NULL)", (len(rows) + 1, r.text, r.hash)),
-        )
-        for what, text in (
-            ("emptied", ""),
-            ("not JSON", "{"),
-            ("a number", "5"),
-            ("a list", "[]"),
-            ("spaced", row.text + " "),
-        ):
-            for hash_ in (row.hash, digest(text)):
-                yield (
-                    f"row {number} {what}",
-                    lambda c, n=number, t=text, h=hash_: c.execute(
-                        "UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (t, h, n)
-                    ),
-                )
-    for one, other in combinations(rows, 2):
-        pair = (one.sequence, other.sequence)
-        yield (
-            f"texts of {pair} swapped",
-            lambda c, a=one, b=other: [
-                c.execute("UPDATE entries SET text = ? WHERE sequence = ?", (x.text, y.sequence))
-                for x, y in ((a, b), (b, a))
-            ],
-        )
-        yield (
-            f"rows {pair} swapped",
-            lambda c, a=one.sequence, b=other.sequence: [
-                c.execute("UPDATE entries SET sequence = ? WHERE sequence = ?", move) for move in ((-1, a), (a, b), (b, -1))
-            ],
-        )
+        yield f"texts of {one.sequence} and {two.sequence} swapped", _swapped(one, two)
+
+
+def _written(row: Row) -> tuple[str, tuple[Any, ...]]:
+    return "UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (row.text, row.hash, row.sequence)
+
+
+def _swapped(one: Row, two: Row) -> Edit:
+    return [_written(one._replace(text=two.text)), _written(two._replace(text=one.text))]
 
 
 def _field_edits(rows: list[Row]) -> Iterator[tuple[str, Row]]:
@@ -214,7 +197,8 @@ def _rows(victim: Victim) -> list[Row]:
 def _apply(victim: Victim, edit: Edit, *, forge: bool = False) -> None:
     victim.put_back()
     with edited(victim.path) as connection:
-        edit(connection)
+        for statement, values in edit:
+            connection.execute(statement, values)
         if forge:
             relinked(connection)
 
@@ -233,49 +217,39 @@ def test_edited_fields_are_found(victim: Victim) -> None:
     rows = _rows(victim)
     for name, row in _field_edits(rows):
         for hash_ in (row.hash, rows[row.sequence - 1].hash):
-            values = (row.text, hash_, row.sequence)
-            _apply(victim, lambda c, v=values: c.execute("UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", v))
+            _apply(victim, [_written(row._replace(hash=hash_))])
             campaign.judge(victim.path, name)
     campaign.report()
     assert campaign.counts["harmless"] == 0
 
 
 def test_a_chain_that_was_forged_as_a_whole_is_found_by_an_anchor(victim: Victim) -> None:
-    campaign = victim.campaign("chain forged from an edited field or row on, with an anchor", anchored=True)
-    alone = 0
     rows = _rows(victim)
-
-    def judged(name: str, edit: Edit) -> None:
-        nonlocal alone
+    forged_back = (": sequence", ": previous", ": format")
+    edits: list[tuple[str, Edit]] = [
+        (name, [_written(row)]) for name, row in _field_edits(rows) if not name.endswith(forged_back)
+    ]
+    edits += [(f"{row.sequence} deleted", [("DELETE FROM entries WHERE sequence = ?", (row.sequence,))]) for row in rows]
+    edits += [(f"{one.sequence} and {two.sequence} swapped", _swapped(one, two)) for one, two in combinations(rows, 2)]
+    campaign = victim.campaign("chain forged from an edited field or row on, with an anchor", anchored=True)
+    alone = victim.campaign("the same without an anchor")
+    for name, edit in edits:
         _apply(victim, edit, forge=True)
-        verdict = judge(victim.path, victim.before)
-        assert not verdict.startswith("RAW"), (name, verdict)
-        alone += verdict == "detected"
+        alone.judge(victim.path, name)
         campaign.judge(victim.path, name)
-
-    for name, row in _field_edits(rows):
-        if ": sequence" not in name and ": previous" not in name and ": format" not in name:  # these are forged back
-            judged(name, lambda c, r=row: c.execute("UPDATE entries SET text = ? WHERE sequence = ?", (r.text, r.sequence)))
-    for row in rows:
-        judged(
-            f"{row.sequence} deleted", lambda c, n=row.sequence: c.execute("DELETE FROM entries WHERE sequence = ?", (n,))
-        )
-    for one, other in combinations(rows, 2):
-        edit = lambda c, a=one, b=other: [  # noqa: E731
-            c.execute("UPDATE entries SET text = ? WHERE sequence = ?", (x.text, y.sequence)) for x, y in ((a, b), (b, a))
-        ]
-        judged(f"{one.sequence} and {other.sequence} swapped", edit)
-    print(f"of these, {alone} are found without the anchor as well")
     campaign.report()
+    print(f"{alone.name}: {dict(alone.counts)}")
     assert campaign.counts["harmless"] == 0
-    assert alone  # charges beyond the budget, answers to nothing: the meaning of the entries is checked as well
+    # charges beyond the budget and answers to nothing are found by what the entries mean; the rest needs the anchor
+    assert alone.counts["detected"]
+    assert alone.counts["UNDETECTED"]
+    assert set(alone.counts) <= {"detected", "UNDETECTED", "harmless"}
 
 
 def test_a_receipt_is_an_anchor(victim: Victim) -> None:
     receipt = victim.before.payments[0].receipt
-    _apply(
-        victim, lambda c: c.execute("UPDATE entries SET text = replace(text, '1/10', '1/11') WHERE sequence = 2"), forge=True
-    )
+    cheaper = "UPDATE entries SET text = replace(text, '1/10', '1/11') WHERE sequence = 2"
+    _apply(victim, [(cheaper, ())], forge=True)
     with Ledger(SqliteStore(victim.path)) as ledger:
         assert ledger.verify()
         assert not ledger.verify(Anchor(ledger.id, *receipt.link))
@@ -288,13 +262,8 @@ def test_a_tail_removed_together_with_its_note_is_found_by_an_anchor_and_by_the_
         rows, anchor = list(ledger._store.rows()), ledger.anchor()
     newest = replace(victim, content=victim.path.read_bytes())
     for kept in rows[:-1]:
-
-        def cut(connection: sqlite3.Connection, link: Link = Link(kept.sequence, kept.hash)) -> None:
-            for table in ("answers", "entries"):
-                connection.execute(f"DELETE FROM {table} WHERE sequence > ?", (link.sequence,))
-            connection.execute("UPDATE head SET sequence = ?, hash = ?", link)
-
-        _apply(newest, cut)
+        cut: Edit = [(f"DELETE FROM {table} WHERE sequence > ?", (kept.sequence,)) for table in ("answers", "entries")]
+        _apply(newest, [*cut, ("UPDATE head SET sequence = ?, hash = ?", (kept.sequence, kept.hash))])
         with Ledger(SqliteStore(victim.path)) as ledger:
             assert ledger.verify()  # it is a good ledger, of some time ago
             (finding,) = ledger.verify(anchor).findings
@@ -304,56 +273,62 @@ def test_a_tail_removed_together_with_its_note_is_found_by_an_anchor_and_by_the_
             Ledger.open(victim.dataset, as_declared=False).close()
 
 
-OTHERS: dict[str, Edit] = {
-    "head of another number": lambda c: c.execute("UPDATE head SET sequence = sequence - 1"),
-    "head beyond the end": lambda c: c.execute("UPDATE head SET sequence = sequence + 1"),
-    "head with another hash": lambda c: c.execute("UPDATE head SET hash = ?", ("0" * 64,)),
-    "head of an earlier entry": lambda c: c.execute(
-        "UPDATE head SET (sequence, hash) = (SELECT sequence, hash FROM entries WHERE sequence = 5)"
-    ),
-    "head of no entry": lambda c: c.execute("UPDATE head SET sequence = ?, hash = ?", START),
-    "no head": lambda c: c.execute("DELETE FROM head"),
-    "two heads": lambda c: c.execute("INSERT INTO head SELECT 2, sequence, hash FROM head"),
-    "answer edited": lambda c: c.execute("UPDATE answers SET bytes = ? WHERE sequence = 3", (b"forty-three",)),
-    "answer emptied": lambda c: c.execute("UPDATE answers SET bytes = x'' WHERE sequence = 3"),
-    "answer deleted": lambda c: c.execute("DELETE FROM answers WHERE sequence = 3"),
-    "answers deleted": lambda c: c.execute("DELETE FROM answers"),
-    "answers swapped": lambda c: c.execute("UPDATE answers SET bytes = (SELECT bytes FROM answers b WHERE b.sequence <> answers.sequence)"),
-    "answer moved": lambda c: c.execute("UPDATE answers SET sequence = 2 WHERE sequence = 3"),
-    "answer added": lambda c: c.execute("INSERT INTO answers VALUES (2, x'00')"),
-    "answer to a failed charge": lambda c: c.execute("INSERT INTO answers VALUES (5, x'00')"),
-    "key changed": lambda c: c.execute("UPDATE secret SET key = zeroblob(32)"),
-    "key shortened": lambda c: c.execute("UPDATE secret SET key = substr(key, 1, 31)"),
-    "key deleted": lambda c: c.execute("DELETE FROM secret"),
-    "entries deleted": lambda c: c.execute("DELETE FROM entries"),
-    "everything deleted": lambda c: [c.execute(f"DELETE FROM {t}") for t in ("answers", "entries", "head", "secret")],
-    "entry after the head": lambda c: c.execute("INSERT INTO entries VALUES (99, '{}', 'x', NULL)"),
-    "entry before the first": lambda c: c.execute("INSERT INTO entries VALUES (0, '{}', 'x', NULL)"),
-    "entry with a negative number": lambda c: c.execute("INSERT INTO entries VALUES (-5, '{}', 'x', NULL)"),
-    "request renamed": lambda c: c.execute("UPDATE entries SET request = 'other' WHERE sequence = 2"),
-    "request taken away": lambda c: c.execute("UPDATE entries SET request = NULL WHERE sequence = 2"),
-    "request added": lambda c: c.execute("UPDATE entries SET request = 'next' WHERE sequence = 3"),
-    "table added": lambda c: c.execute("CREATE TABLE more (x)"),
-    "index added": lambda c: c.execute("CREATE INDEX more ON entries (hash)"),
-    "view added": lambda c: c.execute("CREATE VIEW more AS SELECT * FROM entries"),
-    "trigger added": lambda c: c.execute("CREATE TRIGGER more AFTER INSERT ON entries BEGIN UPDATE head SET sequence = 1; END"),
-    "column added": lambda c: c.execute("ALTER TABLE entries ADD COLUMN more TEXT"),
-    "newer version": lambda c: c.execute("PRAGMA user_version = 2"),
-    "older version": lambda c: c.execute("PRAGMA user_version = 0"),
-    "of another program": lambda c: c.execute("PRAGMA application_id = 7"),
-}  # fmt: skip
+OTHERS = {
+    "head of another number": "UPDATE head SET sequence = sequence - 1",
+    "head beyond the end": "UPDATE head SET sequence = sequence + 1",
+    "head with another hash": f"UPDATE head SET hash = '{START.hash}'",
+    "head of an earlier entry": "UPDATE head SET (sequence, hash) = (SELECT sequence, hash FROM entries WHERE sequence = 5)",
+    "head of no entry": f"UPDATE head SET sequence = 0, hash = '{START.hash}'",
+    "no head": "DELETE FROM head",
+    "two heads": "INSERT INTO head SELECT 2, sequence, hash FROM head",
+    "answer edited": "UPDATE answers SET bytes = x'00' WHERE sequence = 3",
+    "answer emptied": "UPDATE answers SET bytes = x'' WHERE sequence = 3",
+    "answer deleted": "DELETE FROM answers WHERE sequence = 3",
+    "answers deleted": "DELETE FROM answers",
+    "answers swapped": "UPDATE answers SET bytes = (SELECT bytes FROM answers AS b WHERE b.sequence <> answers.sequence)",
+    "answer moved": "UPDATE answers SET sequence = 2 WHERE sequence = 3",
+    "answer added": "INSERT INTO answers VALUES (2, x'00')",
+    "answer to a failed charge": "INSERT INTO answers VALUES (5, x'00')",
+    "key changed": "UPDATE secret SET key = zeroblob(32)",
+    "key shortened": "UPDATE secret SET key = substr(key, 1, 31)",
+    "key deleted": "DELETE FROM secret",
+    "entries deleted": "DELETE FROM entries",
+    "entry after the head": "INSERT INTO entries VALUES (99, '{}', 'x', NULL)",
+    "entry before the first": "INSERT INTO entries VALUES (0, '{}', 'x', NULL)",
+    "entry with a negative number": "INSERT INTO entries VALUES (-5, '{}', 'x', NULL)",
+    "request renamed": "UPDATE entries SET request = 'other' WHERE sequence = 2",
+    "request taken away": "UPDATE entries SET request = NULL WHERE sequence = 2",
+    "request added": "UPDATE entries SET request = 'next' WHERE sequence = 3",
+    "table added": "CREATE TABLE more (x)",
+    "index added": "CREATE INDEX more ON entries (hash)",
+    "view added": "CREATE VIEW more AS SELECT * FROM entries",
+    "trigger added": "CREATE TRIGGER more AFTER INSERT ON entries BEGIN UPDATE head SET sequence = 1; END",
+    "column added": "ALTER TABLE entries ADD COLUMN more TEXT",
+    "newer version": "PRAGMA user_version = 2",
+    "older version": "PRAGMA user_version = 0",
+    "of another program": "PRAGMA application_id = 7",
+}
 
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_everything_else_that_was_edited_is_found(what: str, victim: Victim) -> None:
-    # fails now for the column `request`, which stands apart from the chain and is compared with nothing
-    _apply(victim, OTHERS[what])
+    # fails now for rows before the first, and for the column `request`, which is compared with nothing
+    _apply(victim, [(OTHERS[what], ())])
     assert judge(victim.path, victim.before) == "detected"
 
 
-@pytest.mark.parametrize("statement", ["DROP TRIGGER entries_update", "DROP TRIGGER entries_delete", "DROP TRIGGER answers_update",
-                                       "DROP TRIGGER answers_delete", "DROP TABLE answers", "DROP TABLE secret", "ANALYZE",
-                                       "ALTER TABLE answers RENAME TO replies"])  # fmt: skip
+TABLES = [
+    "DROP TRIGGER entries_update", "DROP TRIGGER entries_delete", "DROP TRIGGER answers_update",
+    "DROP TRIGGER answers_delete", "DROP TABLE answers", "DROP TABLE secret", "ANALYZE",
+    "ALTER TABLE answers RENAME TO replies",
+]  # fmt: skip
+CARE = [
+    "VACUUM", "REINDEX", "PRAGMA page_size = 8192; VACUUM", "PRAGMA auto_vacuum = FULL; VACUUM", "PRAGMA journal_mode = WAL",
+    "PRAGMA encoding = 'UTF-16'; VACUUM",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", TABLES)
 def test_a_ledger_with_other_tables_or_triggers_is_found(statement: str, victim: Victim) -> None:
     connection = sqlite3.connect(victim.path)
     connection.execute(statement)
@@ -361,8 +336,7 @@ def test_a_ledger_with_other_tables_or_triggers_is_found(statement: str, victim:
     assert judge(victim.path, victim.before) == "detected"
 
 
-@pytest.mark.parametrize("statement", ["VACUUM", "PRAGMA page_size = 8192; VACUUM", "REINDEX", "PRAGMA journal_mode = WAL",
-                                       "PRAGMA auto_vacuum = FULL; VACUUM", "PRAGMA encoding = 'UTF-16'; VACUUM"])  # fmt: skip
+@pytest.mark.parametrize("statement", CARE)
 def test_care_of_the_file_is_harmless(statement: str, victim: Victim) -> None:
     connection = sqlite3.connect(victim.path)
     connection.executescript(statement)
@@ -373,7 +347,7 @@ def test_care_of_the_file_is_harmless(statement: str, victim: Victim) -> None:
 def test_answers_that_were_edited_are_not_given_out(victim: Victim) -> None:
     request = Request("first", "SELECT 'first'", "epsilon")
     for name in ("answer edited", "answer emptied", "answer deleted", "answers swapped"):
-        _apply(victim, OTHERS[name])
+        _apply(victim, [(OTHERS[name], ())])
         with (
             Ledger(SqliteStore(victim.path)) as ledger,
             pytest.raises(LedgerDamaged, match="the answer to entry 2 was changed"),
@@ -385,7 +359,7 @@ def test_answers_that_were_edited_are_not_given_out(victim: Victim) -> None:
 def test_nothing_is_charged_under_a_changed_key(what: str, victim: Victim) -> None:
     # fails now: without its key, a ledger writes fingerprints of the data that anybody can confirm
     (victim.path.parent / "visits.csv").touch()
-    _apply(victim, OTHERS[what])
+    _apply(victim, [(OTHERS[what], ())])
     with pytest.raises(LedgerDamaged), Ledger.open(victim.dataset, as_declared=False) as ledger:
         pay(ledger, "new", "1/64", analyst="ana")
 
@@ -398,8 +372,10 @@ def test_entries_of_any_form_are_found_without_a_raw_error(facts: object) -> Non
     assert not verify_rows([Row(1, text, digest(text))])
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"facts":' * 100_000, "", "\0", "NaN", '{"format":"sordino-ledger/1"}', '"' + "9" * 5000,
-                                  "9" * 5000])  # fmt: skip
+ANY = ["[" * 100_000, '{"facts":' * 100_000, "", "\0", "NaN", '{"format":"sordino-ledger/1"}', '"' + "9" * 5000, "9" * 5000]
+
+
+@pytest.mark.parametrize("text", ANY, ids=range(len(ANY)))
 def test_texts_of_any_form_are_found_without_a_raw_error(text: str) -> None:
     # fails now with a RecursionError for deep ones
     assert not verify_rows([Row(1, text, digest(text))])
@@ -504,25 +480,39 @@ def test_many_bytes_changed_while_a_session_is_open_grant_nothing_more(victim: V
     _flip_while_open(victim, 5).report()
 
 
-@pytest.mark.parametrize("change", ["head SET sequence = 'x'", "head SET hash = 7", "head SET sequence = NULL", "head SET sequence = 1e300",
-                                    "secret SET key = 'x'", "secret SET key = 7", "secret SET key = NULL", "answers SET bytes = 'x'",
-                                    "answers SET bytes = 7", "entries SET text = x'00'", "entries SET hash = 7"])  # fmt: skip
+CELLS = [
+    "head SET sequence = 'x'", "head SET hash = 7", "head SET sequence = NULL", "head SET sequence = 1e300",
+    "secret SET key = 'x'", "secret SET key = 7", "secret SET key = NULL", "answers SET bytes = 'x'",
+    "answers SET bytes = 7", "entries SET text = x'00'", "entries SET hash = 7",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CELLS)
 def test_cells_of_other_types_while_a_session_is_open_are_refused(change: str, victim: Victim) -> None:
     # fails now with a TypeError: the tables are STRICT, but whoever writes bytes is not bound by that
-    request = Request("first", "SELECT 'first'", "epsilon")
     with Ledger.open(victim.dataset, as_declared=False) as ledger:
         with edited(victim.path) as connection:
             connection.execute("PRAGMA writable_schema = ON")
-            connection.execute(
-                "UPDATE sqlite_schema SET sql = replace(replace(sql, 'STRICT', ''), 'NOT NULL', '') WHERE type = 'table'"
-            )
+            loose = "replace(replace(sql, 'STRICT', ''), 'NOT NULL', '')"
+            connection.execute(f"UPDATE sqlite_schema SET sql = {loose} WHERE type = 'table'")
         with edited(victim.path) as connection:  # which has the loose tables
             connection.execute(f"UPDATE {change}")
-        with pytest.raises(LedgerError):  # at the latest when it matters
-            ledger.stored(request)
-            pay(ledger, "new", "1/64", analyst="ana")
-            assert not ledger.verify()
-            raise LedgerUnavailable("", "it was found by verify", "")
+        found = 0
+        for call in (
+            lambda: told(ledger),
+            lambda: pay(ledger, "new", "1/64", analyst="ana"),
+            lambda: _expect(ledger.verify()),
+        ):
+            try:
+                call()
+            except LedgerError:
+                found += 1
+        assert found  # at the latest by verify
+
+
+def _expect(verdict: Verdict) -> None:
+    if not verdict:
+        raise LedgerError("here", verdict.findings[0], "")
 
 
 def test_a_journal_of_an_earlier_time_cannot_take_charges_back(victim: Victim) -> None:

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self, TypeAlias
 
+import psycopg
+
 from ledger.faulty_disk import Call, Disk, Do
 from ledger.oracle import DATA, Asker, BareAsker, Client, SessionAsker, Tell, price
 from sordino.accounting.charge import Charge
@@ -39,7 +41,9 @@ class Job:
     """What one child does: questions in order ("!" before one lets the engine fail), and when it dies.
 
     It dies at the failpoint with number `die_at`, or after `die_after` seconds, or not at all. `points` are the kinds of
-    failpoints that it plants: "code", "sql", "disk". `bug` is a mistake that is planted to see whether it is found.
+    failpoints that it plants: "code", "sql", "disk". With `server` it lives on, and its server process in PostgreSQL dies
+    there, which takes the whole server down. `bug` is a mistake that is planted to see whether it is found. `idle` are
+    system calls that it makes first, by name and number, so that whoever counts them strikes later.
     """
 
     place: str
@@ -49,7 +53,9 @@ class Job:
     points: tuple[str, ...] = ()
     die_at: int = 0
     die_after: float | None = None
+    server: bool = False
     bug: str = ""
+    idle: tuple[str, int] = ("", 0)
 
 
 @dataclass
@@ -65,14 +71,17 @@ class Death:
 
 
 class Zygote:
-    """The helper process."""
+    """The helper process; under another program, if one is given."""
+
+    def __init__(self, *under: str) -> None:
+        self._under = under
 
     def __enter__(self) -> Self:
         tests = os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
         # one thread, as only that may fork safely
         environment = {**os.environ, "PYTHONPATH": tests, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self._process: subprocess.Popen[str] = subprocess.Popen(
-            [sys.executable, "-m", "ledger.zygote"],
+            [*self._under, sys.executable, "-m", "ledger.zygote"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -120,18 +129,19 @@ def _note(death: Death, event: list[Any], client: Client) -> None:
 
 
 class _Points:
-    """Failpoints, counted as they are passed; at the one with the number given the process kills itself."""
+    """Failpoints, counted as they are passed; at the one with the number given this process, or its server, is killed."""
 
-    def __init__(self, die_at: int, tell: Tell) -> None:
-        self._die_at, self._tell = die_at, tell
+    def __init__(self, job: Job, tell: Tell) -> None:
+        self._job, self._tell = job, tell
+        self._server = 0
         self.passed: list[str] = []
 
     def reach(self, name: str) -> None:
         """Pass a failpoint, or die there."""
         self.passed.append(name)
-        if len(self.passed) == self._die_at:
+        if len(self.passed) == self._job.die_at:
             self._tell("dying", name)
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(self._server if self._job.server else os.getpid(), signal.SIGKILL)
 
     def around(self, owner: Any, name: str) -> None:
         """Plant a failpoint before and after a function or method."""
@@ -186,6 +196,17 @@ class _Points:
             return connect(address, factory=Deadly, **options)
 
         sqlite3.connect = deadly  # type: ignore[assignment]
+        execute = psycopg.Connection.execute
+
+        def deadly_execute(connection: Any, statement: Any, *values: Any) -> Any:
+            self._server = connection.info.backend_pid
+            name = _short(statement if isinstance(statement, str) else statement.as_string(connection))
+            reach(f"before {name}")
+            cursor = execute(connection, statement, *values)
+            reach(f"after {name}")
+            return cursor
+
+        psycopg.Connection.execute = deadly_execute  # type: ignore[method-assign,assignment]
 
     def plant_in_disk(self) -> None:
         """Around each call of SQLite to its disk that can change something."""
@@ -268,7 +289,8 @@ BUGS: dict[str, Callable[[Asker, Tell], None]] = {
 def _live(job: Job, tell: Tell) -> None:
     """The life of a child."""
     os.environ["SORDINO_STATE"] = job.state
-    points = _Points(job.die_at, tell)
+    _idle(*job.idle, Path(job.state).with_name("idle"))
+    points = _Points(job, tell)
     if "disk" in job.points:
         points.plant_in_disk()
     if "sql" in job.points:
@@ -296,6 +318,21 @@ def _live(job: Job, tell: Tell) -> None:
     points.reach("after close")
     if not job.die_at:
         tell("passed", *points.passed)
+
+
+def _idle(call: str, count: int, path: Path) -> None:
+    if not call:
+        return
+    file = os.open(path, os.O_CREAT | os.O_WRONLY)
+    calls: dict[str, Callable[[], object]] = {
+        "fdatasync": lambda: os.fdatasync(file),
+        "fsync": lambda: os.fsync(file),
+        "pwrite64": lambda: os.pwrite(file, b" ", 0),
+        "unlink": lambda: path.unlink(missing_ok=True),
+    }
+    for _ in range(count):
+        calls[call]()
+    os.close(file)
 
 
 def _fork(index: int, job: Job) -> int:
@@ -331,7 +368,7 @@ def _main() -> None:
     """Fork children, for each line of jobs, until there are no more."""
     _warm()
     for line in sys.stdin:
-        jobs = [Job(**{**fields, "requests": tuple(fields["requests"])}) for fields in json.loads(line)]
+        jobs = [Job(**fields) for fields in json.loads(line)]
         start = time.perf_counter()
         children = [_fork(index, job) for index, job in enumerate(jobs)]
         for index, job in sorted(enumerate(jobs), key=lambda numbered: numbered[1].die_after or math.inf):
@@ -341,9 +378,11 @@ def _main() -> None:
 
 def _warm() -> None:
     """Do once what is only slow the first time, with a ledger in memory."""
+    import sordino.ledger.postgres
     import sordino.session
 
     assert sordino.session
+    assert sordino.ledger.postgres
     with Ledger.open(DATA) as ledger:
         ledger.charge(Charge(price("warm")), Request("warm", "question"))
 

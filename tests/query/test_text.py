@@ -25,7 +25,7 @@ from sordino.query.front.calls import AGGREGATES, ARITY, DATE_PARTS, DATE_UNITS
 from sordino.query.front.python import Measure, Question, Term, col, count, lit, mean, quantile, sum_, when
 from sordino.query.front.shapes import DEEPEST, LARGEST, children
 from sordino.query.front.sql import parse
-from sordino.query.front.sql_tokens import DEEPEST_TEXT, MOST_JOINS
+from sordino.query.front.sql_tokens import _REFUSED_CALLS, _REFUSED_PAIRS, _REFUSED_WORDS, DEEPEST_TEXT, MOST_JOINS
 from sordino.query.front.syntax import SUPPORTED
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
@@ -86,7 +86,8 @@ PINNED = {
     "SELECT sum(cost) FILTER (WHERE age BETWEEN 18 AND 64) AS s, stddev(cost) AS d, var_pop(-cost) AS v FROM t":
         "SELECT SUM(CASE WHEN age >= 18 AND age <= 64 THEN cost END) AS s, STDDEV_SAMP(cost) AS d, VAR_POP(-cost) AS v "
         "FROM t",
-    "SELECT COUNT(*) AS n FROM t WHERE (a OR b) AND NOT (c = 1) AND x NOT IN ('it''s', 'B') OR d NOT LIKE 'a%' AND e IS NOT NULL":
+    "SELECT COUNT(*) AS n FROM t WHERE (a OR b) AND NOT (c = 1) AND x NOT IN ('it''s', 'B') "
+    "OR d NOT LIKE 'a%' AND e IS NOT NULL":
         "SELECT COUNT(*) AS n FROM t WHERE (a OR b) AND NOT c = 1 AND x NOT IN ('it''s', 'B') OR d NOT LIKE 'a%' "
         "AND e IS NOT NULL",
     "SELECT COUNT(*) AS n FROM t WHERE a - (b - c) * -d / (e % 3) > - (-f) AND (a < b) = (c IS NULL)":
@@ -121,7 +122,7 @@ def test_every_supported_form_is_read_back(row: Any) -> None:
 class TestLaw:
     """What was generated in the tree's one form is read back."""
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(queries())
     def test_generated_questions(self, query: Query) -> None:
         read_back(query)
@@ -132,7 +133,7 @@ class TestLaw:
     def test_generated_questions_long(self, query: Query) -> None:
         read_back(query)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.data())
     def test_generated_questions_with_any_names_and_words(self, data: st.DataObject) -> None:
         names = data.draw(st.lists(_NAMES, min_size=9, max_size=9, unique_by=str.casefold))
@@ -165,7 +166,7 @@ class TestLaw:
         assert kept > 80
 
     def test_questions_of_python(self) -> None:
-        campaign(random.Random(1), 150)
+        campaign(random.Random(1), 120)
 
     @pytest.mark.slow
     def test_questions_of_python_long(self) -> None:
@@ -260,7 +261,7 @@ class Builder:
             case "like":
                 return calls.call("like", sub(), Literal(rng.choice(["a%", "it's", ""])))
             case "bucket":
-                return calls.call("bucket", sub(), Literal(rng.choice([10, Fraction(1, 4)])))
+                return calls.call("bucket", sub(), Literal(rng.choice((Fraction(1, 10), Fraction(1, 4)))))
             case "round":
                 return calls.call("round", sub(), *[Literal(rng.choice([-1, 2]))][: rng.randint(0, 1)])
             case "substr":
@@ -314,7 +315,8 @@ class Builder:
     def condition(self, outputs: tuple[Output, ...]) -> str | Term:
         """A condition on the answer: by names, or by what the outputs are."""
         if self.rng.random() < 0.3:
-            return f"{sql_text(Query('t', (self.rng.choice(outputs),))).split(' AS ')[0].removeprefix('SELECT ')} > 3"
+            alone = sql_text(Query("t", (Output("it", self.rng.choice(outputs).value),)))
+            return alone.removeprefix("SELECT ").removesuffix(" AS it FROM t") + " > 3"
         names = tuple(output.name for output in outputs)
         return Term(Builder(self.rng, names).expression(2))
 
@@ -332,26 +334,30 @@ class TestNames:
         assert word in read_back(Question("t").group_by(word).agg(other=count()).query).split("GROUP BY ")
 
     def test_words_of_the_parser(self) -> None:
-        for word in _words():
-            _everywhere(word.lower())
+        bare = [word.lower() for word in _words() if word.lower() == condition_text(Column(word.lower()))]
+        assert len(bare) > 150
+        for word in bare:
+            _everywhere(word)
 
     @pytest.mark.slow
     def test_all_words_in_the_source_of_the_parser(self) -> None:
         source = Path(sqlglot.parser.__file__).read_text(encoding="utf-8")
-        words = {word.lower() for word in re.findall("[A-Za-z_][A-Za-z0-9_]+", source)}
+        words = {word.lower() for word in [*re.findall("[A-Za-z_][A-Za-z0-9_]+", source), *DuckDB.Parser.FUNCTIONS]}
         assert len(words) > 2000
         for word in sorted(words):
             _everywhere(word)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(_NAMES)
     def test_any_name(self, name: str) -> None:
         _everywhere(name)
 
     def test_names_that_nobody_may_give_are_left_to_the_parser(self) -> None:
-        for name in ("a\nb", "m" * 198):
-            text = read_back(parse(f'SELECT "{name}", "{name}", SUM("{name}") FROM t GROUP BY 1 ORDER BY 2'))
-            assert " AS " not in text.split(" FROM ")[0] or len(name) > 4  # one may still say m... AS m..._2
+        text = read_back(parse('SELECT "a\tb", "a\tb", SUM("a\tb") FROM t GROUP BY 1 ORDER BY 3'))
+        assert text == 'SELECT "a\tb", "a\tb", SUM("a\tb") FROM t GROUP BY "a\tb" ORDER BY "sum_a\tb"'
+        long = "m" * 198
+        text = read_back(parse(f"SELECT {long}, {long}, SUM({long}) FROM t GROUP BY 1"))
+        assert text == f"SELECT {long}, {long} AS {long}_2, SUM({long}) FROM t GROUP BY {long}"
 
     @pytest.mark.parametrize("name", ["a\x00b", "\ud800"])
     def test_names_that_are_no_text(self, name: str) -> None:
@@ -360,11 +366,9 @@ class TestNames:
 
 def _words() -> list[str]:
     """The words that sqlglot knows in our dialect, and those that our own checks know."""
-    refused = (
-        "ALL ROLLUP CUBE NULLS FIRST LAST SAMPLE ESCAPE INTERVAL OVER NOW TODAY CONVERT NATURAL SEMI ANTI RIGHT FULL".split()
-    )
-    found = {part for word in (*DuckDB.Tokenizer.KEYWORDS, *refused) for part in re.findall("[A-Za-z_]+", word)}
-    return sorted(found | {"IF", "LAMBDA", "CONNECT_BY_ROOT", "DATE_PART", "BUCKET", "MEDIAN"})
+    known = [*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS, *_REFUSED_CALLS, *_REFUSED_WORDS]
+    known += [word for pair in _REFUSED_PAIRS for word in pair]
+    return sorted({part for word in (*known, "lambda") for part in re.findall("[A-Za-z_]+", word.upper())})
 
 
 def _everywhere(name: str) -> None:
@@ -374,18 +378,13 @@ def _everywhere(name: str) -> None:
     where = f("and", x, f("not", x), f(">", f("neg", x), f("-", x, x)), f("is_null", x), f("in", y, "a"), f("like", x, "a"),
               f("abs", x), Case(((x, x), (f("=", y, x), x)), x), f("substr", x, 1), f("date_part", "year", x))  # fmt: skip
     if name.isprintable():
-        names = tuple(
-            Output(name if i == 2 else f"{name}{i}", value) for i, value in enumerate([x, y, COUNT, Aggregate("sum", x)])
-        )
-        read_back(Query(name, names, where, (x, y), (on,), f(">", Column(f"{name}3"), 5), (Order(f"{name}1", True),)))
-        joined = Join(name, ((Column("k"), name),), "left")
+        named = Output(f"{name}0", x), Output(f"{name}1", y), Output(name, COUNT), Output(f"{name}3", Aggregate("sum", x))
+        read_back(Query(name, named, where, (x, y), (on,), f(">", Column(f"{name}3"), 5), (Order(f"{name}1", True),)))
+        alone, joined = Output(name, Aggregate("avg", x)), Join(name, ((Column("k"), name),), "left")
         if name.casefold() != "t":
-            read_back(
-                Query("t", (Output(name, Aggregate("avg", x)),), Column(name, name), (), (joined,), x, (Order(name),), 5)
-            )
-    read_back(
-        Query("t", (Output(name, x), Output("n_", COUNT)), where, (x,), (on,), f("<", x, 2), (Order(name), Order("n_")))
-    )
+            read_back(Query("t", (alone,), Column(name, name), (), (joined,), x, (Order(name),), 5))
+    keyed = Output(name, x), Output("n_", COUNT)
+    read_back(Query("t", keyed, where, (x,), (on,), f("<", x, 2), (Order(name), Order("n_"))))
 
 
 class TestConstants:
@@ -396,7 +395,7 @@ class TestConstants:
             (Fraction(1, 10), "0.1"), (Fraction(-5, 2), "-2.5"), (Fraction(1, 1024), "0.0009765625"), (2**64, str(2**64)),
             (10**20, "1e20"), (10**19, "10000000000000000000"), (25 * 10**300, "2.5e301"), (2**70, str(2**70)),
             (Fraction(1, 10**19), "0.0000000000000000001"), (Fraction(1, 10**20), "1e-20"), (Fraction(3, 10**320), "3e-320"),
-            (int("1" * 37) * 10**99, "1" * 37 + "e99"), (int("1" * 38) * 10**62, "1" * 38 + "e62"),
+            (int("1" * 37) * 10**99, "1." + "1" * 36 + "e135"), (int("1" * 38) * 10**63, "11." + "1" * 36 + "e99"),
             (Fraction(int("1" * 39), 10**47), "1" + "." + "1" * 38 + "e-9"), (10**307, "1e307"),
             (10**40 - 1, "9" * 40), (Fraction(int("9" * 39), 10**39), "0." + "9" * 39),
             (date(1, 1, 1), "DATE '0001-01-01'"), (datetime(2024, 1, 31), "TIMESTAMP '2024-01-31 00:00:00'"),
@@ -481,7 +480,7 @@ class TestBrackets:
         assert condition_text(tree) == text
 
     def test_forms_that_no_front_end_makes_differ_all_the_same(self) -> None:
-        pairs = [
+        pairs: list[tuple[Expression, Expression]] = [
             (f("and", f("and", A, B), C), f("and", A, B, C)),
             (f("and", A, f("and", B, C)), f("and", A, B, C)),
             (f("neg", 5), Literal(-5)),
@@ -536,6 +535,10 @@ class TestOutputs:
             Query("t", (Output("a_2", A), Output("a", COUNT)), None, (A,)),
         )
         assert sql_text(named) != sql_text(other)
+
+    def test_names_that_nobody_may_give(self) -> None:
+        names = ("a\tb", "a\nb", "", "x" * 201, "count")
+        assert len({sql_text(Query("t", (Output(name, COUNT),))) for name in names}) == len(names)
 
 
 class TestInjectivity:
@@ -592,7 +595,8 @@ class TestInjectivity:
             replace(base, having=A), replace(base, limit=0), replace(base, limit=1), replace(base, offset=1),
             replace(base, limit=1, offset=1), replace(base, order=(Order("n"),)), replace(base, order=(Order("n", True),)),
             replace(base, order=(Order("a"), Order("n"))), replace(base, order=(Order("n"), Order("a"))),
-            replace(base, keys=(Literal(1),)), replace(base, keys=(Literal("a"),)), replace(base, outputs=base.outputs[::-1]),
+            replace(base, keys=(Literal(1),)), replace(base, keys=(Literal("a"),)),
+            replace(base, outputs=base.outputs[::-1]),
         ]  # fmt: skip
         _all_differ(
             [
@@ -609,7 +613,7 @@ class TestInjectivity:
     def test_of_neighbours_long(self) -> None:
         _neighbours_differ(random.Random(5), 10_000)
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(queries(depth=1), queries(depth=1))
     def test_of_pairs(self, one: Query, other: Query) -> None:
         assert (sql_text(one) == sql_text(other)) == (repr(one) == repr(other))
@@ -698,7 +702,7 @@ class TestLimits:
     @pytest.mark.parametrize(
         "nest",
         [lambda x: 1 - x, lambda x: abs(x), lambda x: ~x, lambda x: -x, lambda x: when(x, 1).end(), lambda x: x == lit(1),
-         lambda x: x.is_null(), lambda x: ~x.isin([1])],
+         lambda x: x.is_null(), lambda x: x.isin([1])],
     )  # fmt: skip
     def test_the_deepest_tree(self, nest: Callable[[Term], Term]) -> None:
         made, deepest = col("a"), Question("t").agg(n=count()).query
@@ -714,8 +718,15 @@ class TestLimits:
     def test_the_largest_tree(self) -> None:
         query = Question("t").where(*(col("a") > i for i in range(LARGEST // 3 - 1))).agg(n=count()).query
         only_told_apart(query, "bytes|words")
-        wide = Question("t").agg(**{f"n{i}": sum_(col("a") + i) for i in range(500)}, **{"all": mean("a")})
+        wide = Question("t").agg(**{f"n{i}": sum_(col("a") + i) for i in range(500)}, all=mean("a"))
         only_told_apart(wide.order_by(*(f"n{i}" for i in range(500))).query, "bytes|words")
+
+    def test_a_tree_that_is_too_deep_is_refused(self) -> None:
+        deep: Expression = A
+        for _ in range(2000):
+            deep = f("abs", deep)
+        with pytest.raises(InvalidInput, match="nested"):
+            sql_text(counted(deep))
 
     def test_many_joins(self) -> None:
         question = Question("t")

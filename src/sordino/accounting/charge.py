@@ -55,8 +55,8 @@ class Charge(Amounts):
             value = getattr(self, field.name)
             if value is None and field.name != "delta":
                 continue
-            read = bounds(field.name, value).upper
-            if read < 0:
+            read = value if type(value) is Fraction else bounds(field.name, value).upper
+            if read.numerator < 0:
                 rule = f"a charge's {field.name} must be at least zero"
                 raise InvalidInput(f"{field.name}={show(value)}", rule, "Nothing is ever refunded.")
             object.__setattr__(self, field.name, read)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from sordino.accounting.charge import NOTHING, Amounts, Charge, expect_charge
 from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import bounds, readable, show
+from sordino.privacy.exact import bounds, brief, readable, show
 from sordino.privacy.float_search import rough_log
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class _Filter(Account, ABC):
     def allows(self, charge: Charge) -> bool:
         """Whether one more such charge keeps the budget."""
         expect_charge(charge)
+        if charge == NOTHING:  # also if the owner lowered the budget below what was spent
+            return True
         left = self.remaining
         pairs = zip(charge.meters, left.meters, strict=True)
         return charge.delta <= left.delta and any(a is not None and b is not None and a <= b for a, b in pairs)
@@ -106,8 +108,8 @@ class _Filter(Account, ABC):
             return delta_refusal(charge, left.delta)
         rows = zip(_NAMES, self.caps.meters, charge.meters, left.meters, strict=True)
         meters = [(name, cost, rest) for name, cap, cost, rest in rows if cap is not None]
-        costs = [f"unbounded {name}" if cost is None else f"{name} {readable(cost)}" for name, cost, _ in meters]
-        rests = [f"no {name}" if rest is None else f"{name} {readable(rest)}" for name, _, rest in meters]
+        costs = [f"unbounded {name}" if cost is None else f"{name} {brief(cost, up=True)}" for name, cost, _ in meters]
+        rests = [f"no {name}" if rest is None else f"{name} {brief(rest, up=False)}" for name, _, rest in meters]
         if len(meters) == 1:  # its name has been said
             rests = [rests[0].removeprefix(f"{meters[0][0]} ")]
         return BudgetExceeded(" or ".join(costs), " or ".join(rests), "Lower epsilon or ask for a wider interval.")
@@ -122,8 +124,9 @@ def _times(cost: Fraction, left: Fraction) -> float:
 
 def delta_refusal(charge: Charge, left: Fraction) -> BudgetExceeded:
     """What a charge is told whose delta does not fit."""
-    rest = f"{readable(max(left, Fraction(0)))} of the reserved delta"
-    return BudgetExceeded(f"delta {readable(charge.delta)}", rest, "Raise reserved_delta, or ask for public keys only.")
+    rest = f"{brief(max(left, Fraction(0)), up=False)} of the reserved delta"
+    cost, hint = f"delta {brief(charge.delta, up=True)}", "Raise reserved_delta, or ask for public keys only."
+    return BudgetExceeded(cost, rest, hint)
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,7 +17,7 @@ from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
 from sordino.cli.outcome import INTERRUPTED
 from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
-from sordino.cli.streams import hanging, is_terminal, note, put, say
+from sordino.cli.streams import folded, is_terminal, note, put, say
 from sordino.errors import InvalidInput, SordinoError
 
 if TYPE_CHECKING:
@@ -89,10 +89,11 @@ def preview(
     if show_sql:
         say(f"{plan.sql()};")
         return
-    text = plan.explain().replace("pass rows=1000", "add --rows 1000")
+    lines = plan.explain().replace(f"\n{'':{_INDENT}}", " ")  # as long as they are, to be broken anew
+    text = lines.replace("pass rows=1000", "add --rows 1000")
     free = plan.charge.pure == 0 and not plan.charge.delta
     fits = "without end" if free else f"{meter.fits(plan.charge):,} answers like this one fit into what is left"
-    say(hanging(f"{text}\n  budget       {fits}; nothing was charged now", _INDENT))
+    say(folded(f"{text}\n  budget       {fits}; nothing was charged now", _INDENT))
 
 
 def query(
@@ -125,11 +126,11 @@ def query(
     Example: sordino query visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
     form = chosen(format_, output)
-    check_target(output, "--output")
-    _check_plot(plot)
     offer = _offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
     text = _text(sql)
     dataset = load(file)
+    check_target(output, "--output", dataset)
+    _check_plot(plot, dataset)
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         answer, receipt = _answered(dataset, text, request, analyst, offer)
@@ -184,10 +185,12 @@ def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None,
     """Write what was paid for; if that fails, say how to get it again."""
     try:
         data = rendered(answer, form)
-        if output is None:
-            put(data)
-        else:
+        if output is not None:
             write_file(output, data, "--output")
+        elif form is Format.table:  # for the eye, whatever letters the terminal knows
+            say(data.decode().removesuffix("\n"))
+        else:
+            put(data)
         if plot is not None:
             _draw(answer, plot)
     except Exception:
@@ -220,13 +223,13 @@ def _after_interrupt(dataset: Dataset, request: str) -> str:
     return "Interrupted. `sordino budget` shows whether it was charged."
 
 
-def _check_plot(plot: str | None) -> None:
+def _check_plot(plot: str | None, dataset: Dataset) -> None:
     """Refuse a picture that could not be drawn, before anything is charged."""
     if plot is None:
         return
     from importlib.util import find_spec
 
-    check_target(plot, "--plot")
+    check_target(plot, "--plot", dataset)
     endings = (".png", ".svg", ".html", ".json")
     if Path(plot).suffix.lower() not in endings:
         raise InvalidInput(f"--plot {plot!r}", f"a picture ends in {', '.join(endings)}", "Write --plot answer.png.")
@@ -249,14 +252,13 @@ def _meter(dataset: Dataset, analyst: str | None) -> TwoMeterFilter:
 
 def _text(sql: str) -> str:
     """The text of the question: as given, from a file, or from standard input."""
-    if sql == "-":
-        return sys.stdin.read(_LONGEST + 1)
-    if not sql.startswith("@"):
+    if sql != "-" and not sql.startswith("@"):
         return sql
     try:
-        return Path(sql[1:]).read_bytes()[: _LONGEST + 1].decode()
+        with contextlib.nullcontext(sys.stdin.buffer) if sql == "-" else Path(sql[1:]).open("rb") as source:
+            return source.read(_LONGEST).decode()
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "not a text in UTF-8"
+        why = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise InvalidInput(repr(sql), f"the question cannot be read there ({why})", "Check the path behind the @.") from None
 
 

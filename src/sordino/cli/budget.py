@@ -12,7 +12,7 @@ from sordino.cli import standing
 from sordino.cli.arguments import Analyst, Declaration, Yes
 from sordino.cli.declared import existing_ledger, load
 from sordino.cli.numbers import exact, positive
-from sordino.cli.streams import confirmed, note, say
+from sordino.cli.streams import confirmed, note, prose
 from sordino.errors import InvalidInput
 
 __all__ = ["app"]
@@ -62,7 +62,7 @@ def show(
 
 @app.command("set")
 def set_(file: Declaration, yes: Yes = False) -> None:
-    """Put the declared budget and tables in force, as the owner; the change is recorded.
+    """Put the declared budget in force, as the owner. So are the declared tables; the change is recorded.
 
     Example: sordino budget set visits.toml
     """
@@ -72,23 +72,23 @@ def set_(file: Declaration, yes: Yes = False) -> None:
     declared = Terms.of(dataset)
     ledger = existing_ledger(dataset)
     if ledger is None:
-        say(f"There is no ledger yet. The first question makes one, with what is declared: {declared}.")
+        prose(f"There is no ledger yet. The first question makes one, with what is declared: {declared}.")
         return
     with ledger:
         kept = ledger.terms
         if kept == declared:
-            say(f"In force already: {declared}.")
+            prose(f"In force already: {declared}.")
             return
-        note(f"in force  {kept}\ndeclared  {declared}\n")
+        note(f"in force  {kept}\ndeclared  {declared}\n", indent=10)
         note("All answers together keep the largest epsilon and the largest delta that were ever in force.")
         left = declared.allowance.meter(standing.spent_on(ledger.payments)).remaining
         if left.meters == (None, None, None) or left.delta < 0:
             note("More than the declared budget is spent already, so that nothing more would be answered.")
         if not confirmed("Put what is declared in force?", yes=yes):
-            say("Nothing was changed.")
+            prose("Nothing was changed.")
             return
         ledger.declare(declared)
-        say(f"In force from entry {ledger.anchor().count:,} on: {declared}.")
+        prose(f"In force from entry {ledger.anchor().count:,} on: {declared}.")
 
 
 @app.command()
@@ -114,13 +114,13 @@ def allot(
             if analyst not in ledger.allotments:
                 raise InvalidInput(repr(analyst), "they have no sub-budget", f"See them all: sordino budget {file}")
             ledger.allot(analyst, None)
-            say(f"Taken back from {analyst}.{'' if ledger.allotments else ' There are no sub-budgets any more.'}")
+            prose(f"Taken back from {analyst}.{'' if ledger.allotments else ' There are no sub-budgets any more.'}")
             return
         whole = ledger.terms.allowance.budget.delta
         first = not ledger.allotments
         part = Budget(positive(epsilon, "--epsilon"), whole if delta is None else exact(delta, "--delta"))
         ledger.allot(analyst, part)
         who = "Everybody without a sub-budget of their own" if analyst == "*" else analyst
-        say(f"{who} may spend {ledger.allotments[analyst]}.")
+        prose(f"{who} may spend {ledger.allotments[analyst]}.")
         if first and analyst != "*":
-            say("From now on only those with a sub-budget may ask; '*' gives one to everybody else.")
+            prose("From now on only those with a sub-budget may ask; '*' gives one to everybody else.")

@@ -100,16 +100,16 @@ def _start(
         say(context.get_help())
 
 
-app.command("init")(init.init)
-app.command("preview")(ask.preview)
-app.command("query")(ask.query)
-app.add_typer(budget.app, name="budget")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(explain.app, name="explain")
-app.command("plan")(plan.plan)
+app.command("init", short_help="Write a declaration to fill in, from the schema of a file.")(init.init)
+app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
+app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
+app.add_typer(budget.app, name="budget", short_help="Show what was spent and what is left, or change it.")
+app.add_typer(ledger.app, name="ledger", short_help="Verify the ledger, export it, take an anchor of it.")
+app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture.")
+app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 
 
 @app.command("version")
 def _version() -> None:
-    """Show the versions of Sordino and of what it runs on."""
+    """Show the versions."""
     say(_versions())

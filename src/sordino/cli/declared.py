@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sordino.ledger.place import Place
     from sordino.query.dataset import Dataset
 
-__all__ = ["existing_ledger", "ledger_place", "load", "toml_files"]
+__all__ = ["existing_ledger", "ledger_place", "load", "own_files", "toml_files"]
 
 
 def toml_files(incomplete: str) -> list[str]:
@@ -39,6 +39,14 @@ def ledger_place(dataset: Dataset) -> Place:
     from sordino.ledger.place import Place
 
     return Place.of(Ledger.place_of(dataset) or "")  # a declaration from a file always has one
+
+
+def own_files(dataset: Dataset) -> list[Path]:
+    """The declaration, the ledger and the data, which no command writes to."""
+    from sordino.ledger.ledger import Ledger
+
+    paths = [dataset.file, Path(Ledger.place_of(dataset) or ""), *(table.source.path for table in dataset.tables.values())]
+    return [path for path in paths if path is not None]
 
 
 def existing_ledger(dataset: Dataset) -> Ledger | None:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Explain a mechanism: what it promises, its numbers, and a picture.", no_args_is_help=True)
+app = typer.Typer(
+    help="Explain a mechanism: what it promises, its numbers, and a picture.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _CONFIDENCE = Fraction(95, 100)
 _DELTAS = (Fraction(1, 10**9), Fraction(1, 10**6), Fraction(1, 10**3))

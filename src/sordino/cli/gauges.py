@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -18,6 +17,8 @@ __all__ = ["KEYS", "USUAL", "Gauge", "cost_words", "gauges", "left_words", "usua
 KEYS = "delta for keys"
 USUAL = Fraction(1, 10)
 """The epsilon of the answers that are counted."""
+_USUAL_LAPLACE_MU = Fraction(0.12232592908449795)
+"""`LaplaceLoss(USUAL).mu()`, written down since losses take long to load."""
 
 
 @dataclass(frozen=True)
@@ -77,24 +78,10 @@ def usual_answers(meter: TwoMeterFilter) -> dict[str, int]:
     """How many more answers of the usual epsilon fit, by the noise that they have."""
     from sordino.accounting.charge import Charge
 
-    found = {"laplace": _laplace_answers(meter)}
+    found = {"laplace": meter.fits(Charge(USUAL, _USUAL_LAPLACE_MU**2))}
     if meter.free_delta:
         from sordino.privacy.normal_pair import largest_mu
 
         mu = largest_mu(USUAL, meter.free_delta)
-        found["gaussian"] = meter.fits(Charge(None, mu**2, mu**2 / 2))
+        found["gaussian"] = meter.fits(Charge(None, mu**2))
     return found
-
-
-def _laplace_answers(meter: TwoMeterFilter) -> int:
-    """By epsilons alone if mu^2 would allow no more; what mu^2 of Laplace noise is exactly takes long to load."""
-    from sordino.accounting.charge import Charge
-
-    # mu-Gaussian noise has a total variation of at most mu/sqrt(2 pi), and Laplace noise has 1 - e^(-epsilon/2)
-    least = Fraction(2 * math.pi * math.expm1(-float(USUAL) / 2) ** 2) * Fraction(999, 1000)
-    by_epsilon = meter.fits(Charge(USUAL))
-    if meter.fits(Charge(USUAL, least)) == by_epsilon:
-        return by_epsilon
-    from sordino.privacy.loss import LaplaceLoss
-
-    return meter.fits(Charge.of(LaplaceLoss(USUAL)))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sordino.cli.streams import put, say
+from sordino.cli.streams import hanging, put, say
 from sordino.errors import InvalidInput
 
 __all__ = ["init"]
@@ -39,7 +39,7 @@ def init(
         _replace(source, target)
     else:
         Dataset.schema_stub(source, target)
-    say(_next_steps(target, table_name(Path(source))))
+    say(hanging(_next_steps(target, table_name(Path(source))), 14))
 
 
 def _replace(source: str, target: Path) -> None:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sordino.cli.arguments import Declaration, Yes
-from sordino.cli.declared import existing_ledger, ledger_place, load
+from sordino.cli.declared import existing_ledger, ledger_place, load, toml_files
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_file
-from sordino.cli.streams import confirmed, note, put, say, warn
+from sordino.cli.streams import confirmed, note, prose, put, warn
 from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnavailable
 
 if TYPE_CHECKING:
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
+    from sordino.ledger.place import Place
     from sordino.ledger.verify import Verdict
     from sordino.query.dataset import Dataset
 
@@ -30,7 +31,9 @@ Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", he
 
 @app.command()
 def verify(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A declaration, or entries exported as .jsonl.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A declaration, or an export as .jsonl.", autocompletion=toml_files)
+    ],
     anchor: Annotated[
         str | None, typer.Option(metavar="FILE", help="An anchor kept elsewhere: its file, or its text.")
     ] = None,
@@ -43,30 +46,31 @@ def verify(
     exported = file.lower().endswith((".jsonl", ".json"))
     place, verdict = _verified_export(Path(file), kept) if exported else _verified(load(file), kept)
     if not verdict.holds:
-        say(f"{place} does NOT hold:")
+        prose(f"{place} does NOT hold:")
         for finding in verdict.findings:
-            say(f"  - {finding}")
+            prose(f"  - {finding}")
         raise typer.Exit(DOES_NOT_HOLD)
     open_ = verdict.forfeited
     charges = f"{_count(verdict.charges, 'charge')}, {verdict.answers:,} answered and {open_:,} without an answer"
-    say(f"{place} holds: {_count(verdict.entries, 'entry', 'entries')}, {charges}.")
-    say(f"It ends with entry {verdict.link.sequence:,}, hash {verdict.link.hash}.")
+    prose(f"{place} holds: {_count(verdict.entries, 'entry', 'entries')}, {charges}.")
+    prose(f"It ends with entry {verdict.link.sequence:,}, hash {verdict.link.hash}.")
     if kept is not None:
-        say(f"It continues the anchor, which was taken at entry {kept.count:,}.")
+        prose(f"It continues the anchor, which was taken at entry {kept.count:,}.")
     elif exported:
-        say("Whether its last entries were cut off can only be told with an anchor: --anchor visits.anchor")
+        prose("Whether its last entries were cut off can only be told with an anchor: --anchor visits.anchor")
     else:
-        say("An anchor kept elsewhere would also show whether an older copy was put back: sordino ledger anchor --help")
+        prose("An anchor kept elsewhere would also show whether an older copy was put back: sordino ledger anchor --help")
 
 
 @app.command()
 def export(file: Declaration, output: Output = None) -> None:
-    """Write all entries as lines of JSON, each with the SHA-256 of the line before; for auditors. Holds no data.
+    """Write all entries, for auditors. One line of JSON each, with the SHA-256 of the line before; holds no data.
 
     Example: sordino ledger export visits.toml --output visits.jsonl
     """
-    check_target(output, "--output")
-    with _ledger(file) as ledger:
+    dataset = load(file)
+    check_target(output, "--output", dataset)
+    with _ledger(dataset) as ledger:
         lines = "".join(f"{line}\n" for line in ledger.export())
         anchor = ledger.anchor()
     _write(lines, output)
@@ -75,12 +79,13 @@ def export(file: Declaration, output: Output = None) -> None:
 
 @app.command()
 def anchor(file: Declaration, output: Output = None) -> None:
-    """Write the end of the ledger as one line, to be kept elsewhere: it shows later if anything was changed or put back.
+    """Write the end of the ledger, to keep elsewhere. This one line shows later if entries were changed or put back.
 
     Example: sordino ledger anchor visits.toml --output visits.anchor
     """
-    check_target(output, "--output")
-    with _ledger(file) as ledger:
+    dataset = load(file)
+    check_target(output, "--output", dataset)
+    with _ledger(dataset) as ledger:
         end = ledger.anchor()
     _write(f"{end.to_json()}\n", output)
     note("Keep it where whoever can write the ledger cannot: in a mail, a minute book, another machine.")
@@ -88,7 +93,7 @@ def anchor(file: Declaration, output: Output = None) -> None:
 
 @app.command()
 def accept(file: Declaration, yes: Yes = False) -> None:
-    """Let the ledger go on as it is now, after a restore; for the owner. What was seen before is recorded in it.
+    """Let the ledger go on after a restore, as the owner. What this machine saw of it before is recorded.
 
     Example: sordino ledger accept visits.toml
     """
@@ -97,15 +102,15 @@ def accept(file: Declaration, yes: Yes = False) -> None:
     dataset = load(file)
     refused = _refusal(dataset)
     if refused is None:
-        say("There is nothing to accept: the ledger is the one that this machine knows, or there is none yet.")
+        prose("There is nothing to accept: the ledger is the one that this machine knows, or there is none yet.")
         return
     note(str(refused))
-    note(f"\n{_meaning(refused)} The acceptance is recorded in the ledger.\n")
+    note(f"\n{_meaning(refused, ledger_place(dataset))} The acceptance is recorded in the ledger.\n")
     if not confirmed("Accept the ledger as it is now?", yes=yes):
-        say("Nothing was changed.")
+        prose("Nothing was changed.")
         return
     with Ledger.accept(dataset) as ledger:
-        say(f"Accepted: {ledger.place} goes on with entry {ledger.anchor().count:,}.")
+        prose(f"Accepted: {ledger.place} goes on with entry {ledger.anchor().count:,}.")
 
 
 def _verified(dataset: Dataset, anchor: Anchor | None) -> tuple[str, Verdict]:
@@ -153,12 +158,10 @@ def _refusal(dataset: Dataset) -> LedgerError | None:
     return None
 
 
-def _meaning(refused: LedgerError) -> str:
+def _meaning(refused: LedgerError, place: Place) -> str:
     """What it means to accept a ledger that was refused; raises the refusal if accepting would not help."""
-    from sordino.ledger.place import Place
     from sordino.ledger.verify import verify_store
 
-    place = Place.of(refused.place)
     if not place.exists():
         return "A new, empty ledger would be made. All that was spent before would no longer be counted."
     if isinstance(refused, LedgerUnavailable):
@@ -174,8 +177,7 @@ def _meaning(refused: LedgerError) -> str:
     return "What was spent after this state would no longer be counted, so that all answers together may exceed the budget."
 
 
-def _ledger(file: str) -> Ledger:
-    dataset = load(file)
+def _ledger(dataset: Dataset) -> Ledger:
     ledger = existing_ledger(dataset)
     if ledger is None:
         hint = "It is made when the first question is asked."

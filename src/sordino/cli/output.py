@@ -10,11 +10,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sordino.cli.declared import own_files
 from sordino.cli.streams import is_terminal
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer
+    from sordino.query.dataset import Dataset
 
 __all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file"]
 
@@ -43,7 +45,7 @@ def chosen(format_: Format | None, output: str | None) -> Format:
 
 
 def rendered(answer: Answer, format_: Format) -> bytes:
-    """The rows of an answer, all of them."""
+    """The rows of an answer, all of them; text in UTF-8."""
     match format_:
         case Format.csv:
             return answer.to_csv().encode()
@@ -56,7 +58,7 @@ def rendered(answer: Answer, format_: Format) -> bytes:
             parquet.write_table(answer.to_arrow(), file)
             return file.getvalue()
         case Format.table:
-            return f"{_parts(answer)[0]}\n".encode(getattr(sys.stdout, "encoding", None) or "utf-8", "replace")
+            return f"{_parts(answer)[0]}\n".encode()
 
 
 def remarks(answer: Answer) -> list[str]:
@@ -71,20 +73,21 @@ def _parts(answer: Answer) -> tuple[str, list[str]]:
     return (table, below.split("\n")) if table else (text, [])
 
 
-def check_target(path: str | None, option: str) -> None:
-    """Refuse a file that could not be written, before anything is charged."""
+def check_target(path: str | None, option: str, dataset: Dataset) -> None:
+    """Refuse a file that could not be written, or that belongs to the dataset, before anything is charged."""
     if path is None:
         return
     target, fault = Path(path), ""
-    try:
-        if target.is_dir():
-            fault = "it is a folder"
-        elif not target.parent.is_dir():
-            fault = "its folder does not exist"
-        elif not os.access(target if target.exists() else target.parent, os.W_OK):
-            fault = "it may not be written to"
-    except (OSError, ValueError):
+    if "\0" in path:
         fault = "it is no path of a file"
+    elif target.is_dir():
+        fault = "it is a folder"
+    elif not target.parent.is_dir():
+        fault = "its folder does not exist"
+    elif not os.access(target if target.exists() else target.parent, os.W_OK):
+        fault = "it may not be written to"
+    elif any(target.exists() and own.exists() and target.samefile(own) for own in own_files(dataset)):
+        fault = "it is the declaration, the ledger or the data"
     if fault:
         raise InvalidInput(f"{option} {path!r}", fault, "Choose another file. Nothing was charged.")
 

@@ -30,11 +30,11 @@ __all__ = ["FIXED", "LEDGER", "Offer", "counts", "each_of", "how_many", "plan"]
 BASIC, LEDGER, FIXED = "basic composition", "the ledger", "a fixed list"
 _CONFIDENCE = Fraction(95, 100)
 _MOST_QUERIES = 10**9
-_SEARCHED = 10**4
-"""The best fixed list is searched for up to so many questions; for more its scale is stretched, and checked."""
-_MARGINS = (Fraction(1005, 1000), Fraction(102, 100))
-_MOST_SUMMED, _MOST_COUNTED = 10**6, 3 * 10**4
-"""Sums of more would take many seconds: they are left out."""
+_SEARCHED, _SUMMED, _COUNTED = 10**4, 10**6, 3 * 10**4
+"""So many Laplace answers of a fixed list are searched, summed, counted; fewer for a small epsilon. More would take long."""
+_MOST_EPSILON = 20
+_MARGINS = (Fraction(1005, 1000), Fraction(102, 100), Fraction(105, 100))
+"""By how much the scale of a long list is raised above that of a shorter one, times the square root of their ratio."""
 
 
 class Noise(StrEnum):
@@ -158,9 +158,8 @@ def counts(loss: Loss, budget: Budget) -> dict[str, int | None]:
     basic = _basic_count(loss, budget) if charge.pure is None else budget.epsilon // charge.pure
     ledger = TwoMeterFilter(budget).fits(charge)
     fixed = None
-    if ledger <= _MOST_COUNTED or isinstance(
-        loss, GaussianLoss
-    ):  # what keeps the budget adaptively keeps it here, whatever rounding says
+    if isinstance(loss, GaussianLoss) or ledger <= _within_reach(_COUNTED, budget):
+        # what keeps the budget adaptively keeps it here, whatever rounding says
         fixed = max(largest_count(loss, epsilon=budget.epsilon, delta=budget.delta), ledger, basic)
     return {BASIC: basic, LEDGER: ledger, FIXED: fixed}
 
@@ -209,9 +208,9 @@ def _gaussian_offers(meter: TwoMeterFilter, queries: int, sensitivity: Fraction)
 
 
 def _largest(good: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
-    """The largest good number of four digits, from a good one up to another."""
-    if good(high):
-        return digits_below(high)
+    """The largest good number of four digits, searched from a good one up to about another."""
+    while good(high):
+        low, high = high, 2 * high
     while high / low > Fraction(10001, 10000):
         middle = Fraction(math.sqrt(low * high))
         low, high = (middle, high) if good(middle) else (low, middle)
@@ -226,9 +225,9 @@ def _fixed_epsilon(budget: Budget, queries: int, adaptive: Fraction) -> Fraction
 
     if not budget.delta:
         return adaptive
-    if queries > _MOST_SUMMED:
+    if queries > _within_reach(_SUMMED, budget):
         return None
-    few = min(queries, _SEARCHED)
+    few = min(queries, _within_reach(_SEARCHED, budget))
     stretch = Fraction(math.sqrt(queries / few))
     scale = stretch * smallest_scale(
         lambda scale: few * LaplaceLoss(1 / scale),
@@ -243,6 +242,12 @@ def _fixed_epsilon(budget: Budget, queries: int, adaptive: Fraction) -> Fraction
         if (queries * LaplaceLoss(each)).epsilon(budget.delta) <= budget.epsilon:
             return max(each, adaptive)
     return None
+
+
+def _within_reach(most: int, budget: Budget) -> int:
+    """How many of `most` answers are summed in about a second: fewer where epsilon is small; none at odd ends."""
+    usual = 1000 * budget.delta <= budget.epsilon <= _MOST_EPSILON
+    return math.ceil(most * min(Fraction(1), budget.epsilon)) if usual else 0
 
 
 def _basic_count(loss: Loss, budget: Budget) -> int:
@@ -298,10 +303,11 @@ def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int 
         page.say(_advice(offers))
     page.say(
         "The ledger keeps the budget even if every question depends on the answers before it. A fixed list must be complete "
-        "before the first answer; the ledger does not know of it. The error is that of one number which a person moves by at "
-        "most the sensitivity."
+        "before the first answer; the ledger does not know of it. The error is that of one number which a person moves by "
+        "at most the sensitivity."
     )
-    if any(o.queries is None for o in offers) or not any(o.way == FIXED for o in offers):
+    laplace = [o for o in offers if o.noise == "laplace"]
+    if laplace and not any(o.way == FIXED and o.queries is not None for o in laplace):
         page.say("Left out: the certified sum of a fixed list of so many Laplace answers, which would take too long.")
     if not budget.delta:
         page.say("Without a delta epsilons can only be added, and there is no Gaussian noise.")
@@ -310,8 +316,7 @@ def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int 
 def _advice(offers: Sequence[Offer]) -> str:
     """How to ask so that the ledger lets all questions pass."""
     best = min((o for o in offers if o.way == LEDGER), key=lambda o: o.error)
-    reach = f"the answer is within ±{rounded_up(best.error)}, 95 % of the time"
-    noise = f"{best.noise.title()} noise"
     if not best.epsilon:
-        return f"{noise} has the smaller error: {reach}. At epsilon 0 delta alone covers one answer."
-    return f"Ask each question with epsilon {rounded_up(best.epsilon)} and {noise}: all fit, and {reach}."
+        return f"Delta alone covers an answer with {best.noise.title()} noise: no epsilon is as small. Plan a smaller delta."
+    words = f"--epsilon {float(best.epsilon):.4g} --mechanism {best.noise}"
+    return f"Ask each question with {words}: all fit, and the answer is within ±{rounded_up(best.error)}, 95 % of the time."

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from sordino.errors import InvalidInput
 
-__all__ = ["confirmed", "fail", "hanging", "is_terminal", "note", "put", "say", "warn", "width"]
+__all__ = ["confirmed", "fail", "folded", "hanging", "is_terminal", "note", "prose", "put", "say", "warn", "width"]
 
 _RED, _YELLOW = 31, 33
 _PIPE = 100
@@ -52,9 +52,14 @@ def say(text: str = "") -> None:
     put(f"{text}\n".encode(encoding, "replace"))
 
 
-def note(text: str) -> None:
+def prose(text: str) -> None:
+    """Sentences on standard output, broken at the width of a terminal."""
+    say(hanging(text, 0))
+
+
+def note(text: str, indent: int = 0) -> None:
     """A remark on standard error, broken at the width of a terminal."""
-    _tell("", text)
+    _tell("", text, indent)
 
 
 def warn(text: str) -> None:
@@ -69,8 +74,11 @@ def fail(text: str) -> None:
 
 def hanging(text: str, indent: int) -> str:
     """Lines broken at the width of a terminal, what follows a break being indented; as they are if nobody is watching."""
-    if not is_terminal(sys.stdout):
-        return text
+    return folded(text, indent) if is_terminal(sys.stdout) else text
+
+
+def folded(text: str, indent: int) -> str:
+    """Lines broken at the width, what follows a break being indented."""
     return "\n".join(_broken(line, width(), " " * indent) for line in text.splitlines())
 
 
@@ -86,13 +94,14 @@ def confirmed(question: str, *, yes: bool, option: str = "--yes") -> bool:
     return typer.confirm(question, default=False, err=True)
 
 
-def _tell(prefix: str, text: str) -> None:
+def _tell(prefix: str, text: str, indent: int = 0) -> None:
     if sys.stderr is None:
         return
     line = f"{prefix} {text}" if prefix else text
-    shown = "\n".join(_broken(part, width()) for part in line.split("\n")) if is_terminal(sys.stderr) else line
-    encoded = shown.encode(sys.stderr.encoding, "backslashreplace").decode(sys.stderr.encoding)
-    print(encoded, file=sys.stderr, flush=True)
+    if is_terminal(sys.stderr):
+        line = "\n".join(_broken(part, width(), " " * indent) for part in line.split("\n"))
+    encoding = sys.stderr.encoding
+    print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
 
 
 def _broken(line: str, room: int, indent: str = "") -> str:

@@ -5,13 +5,17 @@ One curve is a filled hill of eighth blocks, the other a line of `o` across it, 
 
 from __future__ import annotations
 
+import io
 import math
-import shutil
+import os
+import sys
 import textwrap
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from sordino.cli.streams import is_terminal, put, width
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,33 +46,39 @@ class Bar:
 class Page:
     """What a command prints: headings, sentences, tables and plots, with colours in a terminal only.
 
-    Everything is as wide as the terminal (or `COLUMNS`; 80 in a pipe), within reason.
+    Lines are as wide as the terminal, within reason; those of a table stay whole in a pipe.
     """
 
     def __init__(self) -> None:
         from rich.console import Console
 
-        self.width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
-        self._console: Console = Console(width=self.width, highlight=False, markup=False, emoji=False)
-        if not self._console.is_terminal:
-            self._console.width = _PIPE  # the lines of a table stay whole
+        seen = is_terminal(sys.stdout)
+        self.width = min(max(width(), _NARROWEST), _WIDEST)
+        self._console: Console = Console(
+            file=io.StringIO(),
+            force_terminal=seen and not os.environ.get("NO_COLOR"),
+            width=self.width if seen else _PIPE,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
 
     def heading(self, text: str) -> None:
         """A line that starts a part."""
-        self._console.print("\n" + self._wrapped(text), style="bold", soft_wrap=True)
+        self._put("\n" + self._wrapped(text), style="bold")
 
     def say(self, text: str) -> None:
         """Sentences, broken at the width."""
-        self._console.print(self._wrapped(text), soft_wrap=True)
+        self._put(self._wrapped(text))
 
     def draw(self, picture: str) -> None:
         """A picture as it is: its hill in blue, its line in red."""
         from rich.text import Text
 
-        text = Text(self._safe(picture), no_wrap=True)
-        text.highlight_regex("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉#]+", "blue")
-        text.highlight_regex(f"{_LINE}{{2,}}|(?<![a-z]){_LINE}(?![a-z])|▒+", "red")
-        self._console.print(text)
+        text = Text(picture)
+        text.highlight_regex("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉]+", "blue")
+        text.highlight_regex(f"(?<![a-z]){_LINE}+(?![a-z])|▒+", "red")
+        self._put(text)
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
         """Aligned columns; the first `left` to the left, the others to the right."""
@@ -78,24 +88,19 @@ class Page:
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         table.show_header = any(headings)
         for i, name in enumerate(headings):
-            table.add_column(self._safe(name), justify="left" if i < left else "right", no_wrap=i < left, overflow="fold")
+            table.add_column(name, justify="left" if i < left else "right", no_wrap=i < left, overflow="fold")
         for row in rows:
-            table.add_row(*map(self._safe, row))
-        self._console.print(table)
+            table.add_row(*row)
+        self._put(table)
+
+    def _put(self, what: Any, style: str | None = None) -> None:
+        with self._console.capture() as captured:
+            self._console.print(what, style=style, soft_wrap=isinstance(what, str))
+        put(_encoded(captured.get(), "utf-8" if sys.stdout is None else sys.stdout.encoding))
 
     def _wrapped(self, text: str) -> str:
         hanging = "  " if text.startswith("- ") else ""
-        return textwrap.fill(
-            self._safe(text), self.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
-        )
-
-    def _safe(self, text: str) -> str:
-        """The text, in ASCII if the stream's encoding does not know its letters."""
-        try:
-            text.encode(self._console.encoding)
-        except UnicodeEncodeError:
-            return text.translate(_ASCII).encode("ascii", "replace").decode()
-        return text
+        return textwrap.fill(text, self.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def curves(x: Sequence[float], area: Sequence[float], line: Sequence[float], *, width: int = 80, height: int = 12) -> str:
@@ -138,6 +143,14 @@ def bars(lines: Sequence[Bar], *, width: int = 80) -> str:
     text = max(len(bar.text) for bar in lines)
     room = max(width - label - text - 4, 8)
     return "\n".join(f"{bar.label:>{label}}  {_across(bar, room):<{room}}  {bar.text:>{text}}" for bar in lines)
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    """The bytes of a text; in an encoding without blocks they become letters that look alike."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace")
 
 
 def _across(bar: Bar, room: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["START", "Broken", "Entry", "Link", "Row", "breaks", "canonical", "digest"]
+__all__ = ["START", "Broken", "Entry", "Link", "Row", "breaks", "canonical", "digest", "linked"]
 
 FORMAT = "sordino-ledger/1"
 
@@ -73,9 +73,13 @@ class Entry:
             if fields["format"] != FORMAT:
                 raise Broken(f"entry {row.sequence} has a form that this version of Sordino does not know")
             entry = Entry(fields["sequence"], fields["previous"], fields["kind"], fields["time"], fields["facts"])
-        except (ValueError, KeyError, TypeError):
+            exact = type(entry.sequence) is int and type(entry.facts) is dict
+            if not exact or not all(type(x) is str for x in (entry.previous, entry.kind, entry.time)):
+                raise TypeError
+            text = entry.text
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Broken(f"entry {row.sequence} is not an entry") from None
-        if entry.text != row.text:  # two lines for one meaning would let a line change unseen by those who read its facts
+        if text != row.text:  # two lines for one meaning would let a line change unseen by those who read its facts
             raise Broken(f"entry {row.sequence} is not written in the canonical form")
         return entry
 
@@ -90,22 +94,39 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
 
 
+def linked(rows: Iterable[Row], start: Link = START) -> Iterator[tuple[Entry, str]]:
+    """The entries of rows that continue the chain which ended at `start`, each with its hash; Broken where one does not."""
+    last = start
+    for row in rows:
+        entry, found = _checked(row, last)
+        if entry is None or found:
+            raise Broken(found[0])
+        yield entry, row.hash
+        last = Link(row.sequence, row.hash)
+
+
 def breaks(rows: Iterable[Row], start: Link = START) -> Iterator[str]:
     """All places where rows, in the order of their numbers, do not continue the chain that ended at `start`."""
-    count, last = start
+    last = start
     for row in rows:
-        if row.sequence != count + 1:
-            gone = f"entry {count + 1} is" if row.sequence == count + 2 else f"entries {count + 1} to {row.sequence - 1} are"
-            yield f"{gone} missing" if row.sequence > count else f"entry {row.sequence} is there twice"
-        if digest(row.text) != row.hash:
-            yield f"entry {row.sequence} was changed: its hash does not fit"
-        try:
-            entry = Entry.of(row)
-        except Broken as error:
-            yield str(error)
-        else:
-            if entry.sequence != row.sequence:
-                yield f"entry {row.sequence} was moved: it says that it is entry {entry.sequence}"
-            if entry.previous != last:
-                yield f"entry {row.sequence} does not follow from the one before it: something was changed, moved or removed"
-        count, last = row.sequence, row.hash
+        yield from _checked(row, last)[1]
+        last = Link(row.sequence, row.hash)
+
+
+def _checked(row: Row, last: Link) -> tuple[Entry | None, list[str]]:
+    found = []
+    following = last.sequence + 1
+    if row.sequence != following:
+        gone = f"entry {following} is" if row.sequence == following + 1 else f"entries {following} to {row.sequence - 1} are"
+        found.append(f"{gone} missing" if row.sequence > following else f"entry {row.sequence} is there twice")
+    if digest(row.text) != row.hash:
+        found.append(f"entry {row.sequence} was changed: its hash does not fit")
+    try:
+        entry = Entry.of(row)
+    except Broken as error:
+        return None, [*found, str(error)]
+    if entry.sequence != row.sequence:
+        found.append(f"entry {row.sequence} was moved: it says that it is entry {entry.sequence}")
+    if entry.previous != last.hash:
+        found.append(f"entry {row.sequence} does not follow from the one before it: something was changed, moved or removed")
+    return entry, found

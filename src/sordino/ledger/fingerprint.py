@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 from pathlib import Path
 
 __all__ = ["Prints", "keyed", "sample"]
@@ -57,6 +58,10 @@ class Prints:
             except OSError:  # the engine will refuse it in words of its own
                 continue
         return found
+
+    def paths(self) -> tuple[str, ...]:
+        """Where the sources are."""
+        return tuple(sorted(os.path.realpath(path) for path in self._sources.values() if path is not None))
 
     def under(self, key: bytes) -> dict[str, str]:
         """The fingerprints under a key."""

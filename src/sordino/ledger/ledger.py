@@ -6,6 +6,8 @@ the same bytes. Whatever fails, nothing is granted and nothing is refunded.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import uuid
 import warnings
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,7 +31,7 @@ from sordino.errors import (
     RequestRefused,
 )
 from sordino.ledger.anchor import Anchor
-from sordino.ledger.chain import START, Broken, Entry, Row, breaks, digest
+from sordino.ledger.chain import START, Broken, Entry, Row, digest, linked
 from sordino.ledger.fingerprint import Prints
 from sordino.ledger.memory import MemoryStore
 from sordino.ledger.place import Place
@@ -37,7 +40,7 @@ from sordino.ledger.state import Payment, State
 from sordino.ledger.store import Busy, Store
 from sordino.ledger.terms import Allowance, Terms, charge_facts, short
 from sordino.ledger.verify import Verdict, verify_store
-from sordino.ledger.witness import Seen, Witness
+from sordino.ledger.witness import Seen, Witness, machine_of
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds
 from sordino.query.dataset import Dataset
@@ -85,8 +88,10 @@ class Ledger:
         self._prints = prints or Prints({})
         self._witness = witness
         self._at = at
-        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._guard = threading.RLock()
         self._failed = ""
+        self._known = START
         self._state = State()
         try:
             self._catch_up()
@@ -106,8 +111,7 @@ class Ledger:
         if where is None:
             return Ledger(MemoryStore(*_first(terms)))
         witness, at = Witness(), Place.of(where)
-        protected = {name: table.source.path for name, table in dataset.tables.items() if not table.public}
-        ledger = Ledger(_opened(at, terms, witness, create=create), Prints(protected), witness, at)
+        ledger = Ledger(_opened(at, terms, witness, create=create), Prints(protected_files(dataset)), witness, at)
         try:
             if as_declared:
                 ledger.expect(terms)
@@ -131,18 +135,21 @@ class Ledger:
         where, witness = place or Ledger.place_of(dataset), Witness()
         if where is None:
             raise InvalidInput("a dataset without a ledger", "there is nothing to accept", "Declare one under [ledger].")
-        at = Place.of(where)
+        at, terms = Place.of(where), Terms.of(dataset)
         seen = witness.recall(at.shown)
-        witness.forget(at.shown)
-        if at.exists():
-            with Ledger(at.open()) as found:
-                for other in list(witness.others(at.shown)):
-                    if other.ledger == found.id:
-                        seen = seen or other
-                        witness.forget(other.place)
-        ledger = Ledger.open(dataset, where, as_declared=False)
-        facts = {} if seen is None else {"ledger": seen.ledger, "count": seen.count, "hash": seen.hash}
-        ledger._write(lambda: _Draft("accept", {"seen": facts}))
+        ledger = Ledger(_opened(at, terms, None), Prints(protected_files(dataset)))
+        with contextlib.ExitStack() as stack:
+            stack.callback(ledger.close)
+            copies = [other for other in witness.others(at.shown) if other.ledger == ledger.id]
+            lost = max(filter(None, (seen, *copies)), key=lambda note: note.count, default=None)
+            facts = {} if lost is None else {"ledger": lost.ledger, "count": lost.count, "hash": lost.hash}
+            ledger._write(lambda: _Draft("accept", {"seen": facts}))
+            for note in copies:  # only now: a note is not given up for an acceptance that failed
+                witness.forget(note.place)
+            witness.forget(at.shown)
+            ledger._witness, ledger._at = witness, at
+            ledger._remember()
+            stack.pop_all()
         return ledger
 
     @property
@@ -158,12 +165,14 @@ class Ledger:
     @property
     def id(self) -> str:
         """The hash of its first entry, which no other ledger has."""
-        return self._state.id
+        with self._lock():
+            self._catch_up()
+            return self._state.id
 
     @property
     def terms(self) -> Terms:
         """Whose data it guards, and the budget in force."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             if self._state.terms is None:
                 raise self._damaged("its first entry does not declare a budget")
@@ -172,14 +181,14 @@ class Ledger:
     @property
     def allotments(self) -> dict[str, Allowance]:
         """The sub-budgets, by analyst."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             return dict(self._state.allotments)
 
     @property
     def payments(self) -> tuple[Payment, ...]:
         """All charges so far, and what became of each."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             return tuple(self._state.payments.values())
 
@@ -190,13 +199,13 @@ class Ledger:
 
     def meter(self, analyst: str | None = None) -> TwoMeterFilter:
         """What may still be spent, by an analyst where there are sub-budgets."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             return self._state.meter(analyst)
 
     def stored(self, request: Request) -> Paid | None:
         """The receipt and answer of a request that was answered before; RequestRefused if it cannot be answered again."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             return self._repeated(request)
 
@@ -269,18 +278,18 @@ class Ledger:
 
     def anchor(self) -> Anchor:
         """Its end now, to be kept elsewhere."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             return Anchor(self._state.id, *self._state.link)
 
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Check all of it, against an anchor if one is given."""
-        with self._lock:
+        with self._lock():
             return verify_store(self._store, anchor)
 
     def export(self) -> Iterator[str]:
         """Its entries, one line each: each holds the SHA-256 of the line before, and the anchor that of the last."""
-        with self._lock:
+        with self._lock():
             self._catch_up()
             return iter([row.text for row in self._store.rows() if row.sequence <= self._state.link.sequence])
 
@@ -300,7 +309,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the place where it is kept."""
-        with self._lock:
+        with self._lock():
             self._store.close()
 
     def __enter__(self) -> Self:
@@ -312,12 +321,18 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.place}: {self._state.link.sequence} entries)"
 
+    def _lock(self) -> threading.RLock:
+        """One thread at a time. A forked child starts afresh: the thread that held the lock may not exist there."""
+        if os.getpid() != self._process:
+            self._process, self._guard, self._state = os.getpid(), threading.RLock(), State()
+        return self._guard
+
     def _write(self, step: Callable[[], _Draft | None]) -> Row | None:
         """Catch up as the only writer, let `step` decide, and append what it drafts: durable when this returns.
 
         After a failure the outcome may be unknown, so this ledger grants nothing more: it must be opened again.
         """
-        with self._lock:
+        with self._lock():
             for _ in range(_ATTEMPTS):
                 self._usable()
                 self._store.begin()
@@ -332,7 +347,7 @@ class Ledger:
                         self._failed = error.rule
                     raise
                 if row is not None:
-                    self._state.read(row)
+                    self._take_in([row])
                 return row
             raise LedgerUnavailable(self.place, "other processes were always faster", "Try again. Nothing was granted.")
 
@@ -358,19 +373,20 @@ class Ledger:
         self._usable()
         head = self._store.head()  # read first: rows beyond it are of those who came later
         if head != self._state.link:
-            rows = [row for row in self._store.rows(self._state.link.sequence) if row.sequence <= head.sequence]
-            found = next(breaks(rows, self._state.link), None)
-            if found is not None:
-                raise self._damaged(found)
-            try:
-                for row in rows:
-                    self._state.read(row)
-            except Broken as error:
+            self._take_in([row for row in self._store.rows(self._state.link.sequence) if row.sequence <= head.sequence])
+        if head != self._state.link or not (self._known == START or self._state.holds(self._known)):
+            raise self._damaged(f"it was cut short or put back: {self._state.link.sequence} entries are left")
+        self._known = head
+
+    def _take_in(self, rows: list[Row]) -> None:
+        try:
+            for entry, hash_ in linked(rows, self._state.link):
+                self._state.read(entry, hash_)
+        except BaseException as error:  # an interrupt may leave half an entry in the state: it is read anew
+            self._state = State()
+            if isinstance(error, Broken):
                 raise self._damaged(str(error)) from None
-        if head != self._state.link:
-            raise self._damaged(
-                f"it was cut short or put back: {head.sequence} entries are noted, {self._state.link.sequence} known"
-            )
+            raise
 
     def _damaged(self, rule: str) -> LedgerDamaged:
         hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds. Nothing was granted."
@@ -410,28 +426,40 @@ class Ledger:
             elif self._state.link.sequence >= seen.count:
                 rule = f"its history was rewritten: entry {seen.count} is not the one that was seen here"
             raise LedgerDamaged(self.place, rule, f"Put the newest one back. {_ACCEPT}.")
-        sources = set(self._witness.sources(self._prints.samples()).values())
-        for other in self._witness.others(self.place):
-            if not self._at.differs(other.place):
+        notes, own = list(self._witness.others(self.place)), self._note(self._witness)
+        for note in notes:
+            if note.ledger != self.id:
                 continue
-            if other.ledger == self.id:
-                rule = f"it is a copy of the one at {other.place}, and two copies would spend the budget twice"
+            if self._at.differs(note.place):
+                rule = f"it is a copy of the one at {note.place}, and two copies would spend the budget twice"
                 raise LedgerMismatch(self.place, rule, f"Use that one, or remove it. {_ACCEPT}.")
-            if sources & set(other.sources.values()):
-                text = f"The data of {self.place} are also guarded by the ledger {other.place}: their budgets add up."
+            if not self._state.holds(note.link):
+                rule = f"it is an older or another copy: at {note.place} it had {note.count} entries"
+                raise LedgerDamaged(self.place, rule, f"Put the newest one back. {_ACCEPT}.")
+        for note in notes:
+            if note.ledger != self.id and own.shares(note) and self._at.another(note.place):
+                text = f"The data of {self.place} are also guarded by the ledger {note.place}: their budgets add up."
                 warnings.warn(f"{text} Use one ledger for one table.", LedgerWarning, stacklevel=4)
+
+    def _note(self, witness: Witness) -> Seen:
+        sources = witness.sources(self._prints.samples())
+        return Seen(self.place, self.id, *self._state.link, sources, self._prints.paths(), machine_of(self.place))
 
     def _remember(self) -> None:
         """Let this machine note how far the ledger is."""
         if self._witness is not None:
-            sources = self._witness.sources(self._prints.samples())
-            self._witness.remember(Seen(self.place, self.id, *self._state.link, sources))
+            self._witness.remember(self._note(self._witness))
 
 
-def _opened(place: Place, terms: Terms, witness: Witness, *, create: bool) -> Store:
+def protected_files(dataset: Dataset) -> dict[str, Path | None]:
+    """The files of the tables that hold somebody's data; None for one in memory."""
+    return {name: table.source.path for name, table in dataset.tables.items() if not table.public}
+
+
+def _opened(place: Place, terms: Terms, witness: Witness | None, *, create: bool = True) -> Store:
     """The store at a place; a new one only where none was ever seen."""
     if not place.exists():
-        seen = witness.recall(place.shown)
+        seen = None if witness is None else witness.recall(place.shown)
         if seen is not None:
             rule = f"it is gone: when it was last used here it had {seen.count} entries"
             raise LedgerUnavailable(place.shown, rule, f"Put it back; nothing is granted without it. {_ACCEPT}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ class Place:
     def of(where: str) -> Place:
         """The place of a path or an address."""
         if "://" not in where:
-            path = str(Path(where).absolute())
+            path = os.path.realpath(where)  # one file, one name: notes and journals go by it
             return Place(
                 path,
                 lambda: SqliteStore.exists(path),
@@ -48,7 +49,14 @@ class Place:
         )
 
     def differs(self, other: str) -> bool:
-        """Whether another ledger file is at the other place: not this one under another name, nor a file that is gone."""
-        if "://" in other or not Path(other).exists():
+        """Whether another file is at the other place: not this one under another name, nor one that is gone."""
+        if "://" in other or "://" in self.shown:
             return False
-        return "://" in self.shown or not Path(self.shown).exists() or not Path(self.shown).samefile(other)
+        try:
+            return Path(other).exists() and not (Path(self.shown).exists() and Path(self.shown).samefile(other))
+        except (OSError, ValueError):  # where this user may not look there is nothing that this user could use
+            return False
+
+    def another(self, other: str) -> bool:
+        """Whether the other place is another one that is still there, as far as can be told."""
+        return self.differs(other) or ("://" in other + self.shown and other != self.shown)

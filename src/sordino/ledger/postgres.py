@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, TypeAlias
@@ -77,7 +78,7 @@ def shown(address: str) -> str:
     """How messages call an address: without its password.
 
     Example:
-        >>> shown("postgresql://ana:secret@db.example.org/hospital?ledger=visits")
+        >>> shown("postgresql://ana:secret@db.example.org:5432/hospital?ledger=visits")
         'postgresql://ana@db.example.org:5432/hospital?ledger=visits'
     """
     return Address.of(address).shown
@@ -284,7 +285,8 @@ def _commit(connection: _Connection, place: str) -> None:
 
     connection.add_notice_handler(note)
     try:  # a transaction that failed before is undone by COMMIT, without an error
-        done = connection.execute("COMMIT").statusmessage == "COMMIT"
+        with _impatient(connection):
+            done = connection.execute("COMMIT").statusmessage == "COMMIT"
     except psycopg.Error:
         done = False
     finally:
@@ -293,6 +295,23 @@ def _commit(connection: _Connection, place: str) -> None:
         connection.close()
         rule = "the server did not confirm the last entry, so whether it was kept is unknown"
         raise _unavailable(place, (rule, "Check the server, and open a new session"))
+
+
+@contextlib.contextmanager
+def _impatient(connection: _Connection) -> Iterator[None]:
+    """Cancel what takes too long: no setting of the server bounds how long a commit waits for a standby."""
+
+    def cancel() -> None:
+        with contextlib.suppress(psycopg.Error):
+            connection.cancel_safe()
+
+    timer = threading.Timer(2 * PATIENCE, cancel)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def _insert(ask: Ask, place: str, ledger: str, row: Row, request: str | None = None) -> None:

@@ -10,7 +10,7 @@ from sordino.errors import InvalidInput
 from sordino.ledger.chain import Link, digest
 from sordino.privacy.exact import show
 
-__all__ = ["Receipt", "Request", "checked_name"]
+__all__ = ["Receipt", "Request", "checked_analyst", "checked_name"]
 
 _LONGEST = 200
 
@@ -27,9 +27,14 @@ class Request:
     def __post_init__(self) -> None:
         checked_name("request_id", self.id, "Pass a text of your own such as 'march-report-1', or nothing.")
         if self.analyst is not None:
-            checked_name("analyst", self.analyst, "Pass the name under which the owner gave a sub-budget.")
-        for name in ("question", "offer"):  # a lone surrogate could not be written down
-            object.__setattr__(self, name, getattr(self, name).encode(errors="backslashreplace").decode())
+            checked_analyst(self.analyst)
+        for name in ("question", "offer"):
+            try:
+                getattr(self, name).encode()
+            except UnicodeEncodeError:
+                rule = "half of a surrogate pair cannot be written down"
+                hint = "Use names and texts that are proper Unicode."
+                raise InvalidInput(f"a {name} with a lone surrogate", rule, hint) from None
 
     @property
     def body(self) -> str:
@@ -57,6 +62,11 @@ class Receipt:
     def link(self) -> Link:
         """The end of the chain at this entry."""
         return Link(self.number, self.hash)
+
+
+def checked_analyst(value: object) -> str:
+    """The name of an analyst."""
+    return checked_name("analyst", value, "Pass the name under which the owner gave a sub-budget.")
 
 
 def checked_name(what: str, value: object, hint: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,6 +87,8 @@ class SqliteStore:
         try:
             if not target.parent.is_dir():
                 raise LedgerUnavailable(str(path), "its folder does not exist", "Make the folder, or correct the path.")
+            # for its owner only: who can read the secret in it can confirm guesses about the data
+            os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             _fill(str(aside), first, key, connect)
             return _name(aside, target)
         except (sqlite3.Error, OSError) as error:
@@ -104,6 +107,9 @@ class SqliteStore:
                 raise LedgerDamaged(self.place, rule, "Put the file back, from a copy if need be.")
             if self.path.stat().st_size == 0:
                 raise LedgerDamaged(self.place, "the file is empty", "Put it back from a copy; an empty file is no ledger.")
+            if _links(self.path) > 1:
+                rule = "it has several names (hard links), and a journal of one would undo what was written under another"
+                raise LedgerUnavailable(self.place, rule, "Keep one name and remove the others.")
             self._connection = self._connect(_uri(self.path, "rw"))
             self._process = os.getpid()
         except (sqlite3.Error, OSError) as error:
@@ -223,11 +229,20 @@ class SqliteStore:
 
 
 def _uri(path: Path | str, mode: str) -> str:
-    return f"file:{quote(str(Path(path).absolute()))}?mode={mode}"
+    return f"file:{quote(os.fsencode(Path(path).absolute()))}?mode={mode}"
+
+
+def _links(path: Path) -> int:
+    """How many names a file has; one that is just being made has two for a moment."""
+    for _ in range(50):
+        if path.stat().st_nlink == 1:
+            return 1
+        time.sleep(0.01)
+    return path.stat().st_nlink
 
 
 def _fill(path: str, first: Row, key: bytes, connect: Connect) -> None:
-    connection = connect(_uri(path, "rwc"))
+    connection = connect(_uri(path, "rw"))
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -258,11 +273,13 @@ def _name(aside: Path, target: Path) -> bool:
         except FileExistsError:
             return False
         aside.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    aside.unlink(missing_ok=True)
+    if os.name == "posix":  # elsewhere a folder cannot be synced
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     return True
 
 

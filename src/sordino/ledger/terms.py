@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidDeclaration
-from sordino.ledger.chain import Broken
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Dataset
@@ -39,8 +40,7 @@ class Allowance:
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Allowance:
         """What `facts` stored."""
-        budget = Budget(Fraction(facts["epsilon"]), Fraction(facts["delta"]))
-        return Allowance(budget, Fraction(facts["reserved_delta"]))
+        return Allowance(Budget(_amount(facts["epsilon"]), _amount(facts["delta"])), _amount(facts["reserved_delta"]))
 
     def __str__(self) -> str:
         kept = f" ({readable(self.reserved_delta)} of it for keys)" if self.reserved_delta else ""
@@ -84,7 +84,9 @@ class Terms:
     @staticmethod
     def read(facts: Mapping[str, Any]) -> Terms:
         """What `facts` stored."""
-        lineage = tuple((str(name), str(unit), str(neighbors)) for name, unit, neighbors in facts["lineage"])
+        lineage = tuple((name, unit, neighbors) for name, unit, neighbors in facts["lineage"])
+        if not all(type(word) is str for table in lineage for word in table):
+            raise TypeError
         return Terms(lineage, Allowance.of(facts["allowance"]))
 
     def __str__(self) -> str:
@@ -92,17 +94,22 @@ class Terms:
         return f"{tables or 'public tables only'}; {self.allowance}"
 
 
-_FINEST = 2**1024
+_GRID = 2**128 * 10**30 * math.lcm(*range(1, 41))
+_DELTA_GRID = 2**1100 * 10**320
+_AMOUNT = re.compile(r"(0|[1-9][0-9]{0,2999})(?:/([1-9][0-9]{0,2999}))?")
 
 
 def short(charge: Charge) -> Charge:
-    """A charge that can be written down: an amount with a denominator beyond 2^1024, which would make every later sum
-    longer, is rounded up to a multiple of 2^-1024."""
+    """A charge on the ledger's grid, rounded up to it: decimals and floats in use, and fractions such as 1/3, are on it.
 
-    def cut(x: Fraction) -> Fraction:
-        return x if x.denominator <= _FINEST else Fraction(math.ceil(x * _FINEST), _FINEST)
+    So all sums are short as well. Else an analyst could make them ever longer, by denominators without common factors.
+    """
+    pure, mu_squared, rho = (None if x is None else _onto(x, _GRID) for x in charge.meters)
+    return Charge(pure, mu_squared, rho, _onto(charge.delta, _DELTA_GRID))
 
-    return Charge(*(None if x is None else cut(x) for x in charge.meters), cut(charge.delta))
+
+def _onto(x: Fraction, grid: int) -> Fraction:
+    return x if grid % x.denominator == 0 else Fraction(math.ceil(x * grid), grid)
 
 
 def charge_facts(charge: Charge) -> dict[str, str | None]:
@@ -112,8 +119,20 @@ def charge_facts(charge: Charge) -> dict[str, str | None]:
 
 
 def read_charge(facts: Mapping[str, Any]) -> Charge:
-    """What `charge_facts` stored."""
-    amounts = (facts["pure"], facts["mu_squared"], facts["rho"], facts["delta"])
-    if facts["delta"] is None:
-        raise Broken("a charge has no delta")
-    return Charge(*(None if x is None else Fraction(x) for x in amounts))  # type: ignore[arg-type]
+    """What `charge_facts` stored; the same object for the same facts."""
+    return _charge(facts["pure"], facts["mu_squared"], facts["rho"], facts["delta"])
+
+
+@lru_cache(maxsize=4096)
+def _charge(pure: str | None, mu_squared: str | None, rho: str | None, delta: str) -> Charge:
+    first, second, third = (None if text is None else _amount(text) for text in (pure, mu_squared, rho))
+    return Charge(first, second, third, _amount(delta))
+
+
+def _amount(text: Any) -> Fraction:
+    """An exact rational as `str` writes it and nothing else: each amount has one text, and none takes long to read."""
+    match = _AMOUNT.fullmatch(text)
+    amount = Fraction(int(match[1]), int(match[2] or 1)) if match else Fraction(0)
+    if str(amount) != text:
+        raise ValueError
+    return amount

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sordino.errors import LedgerError
 from sordino.ledger.anchor import Anchor
-from sordino.ledger.chain import START, Broken, Link, Row, breaks, digest
+from sordino.ledger.chain import START, Broken, Link, Row, breaks, digest, linked
 from sordino.ledger.state import State
 from sordino.ledger.store import Store
 
@@ -40,25 +40,30 @@ class Verdict:
 
 def verify_rows(rows: list[Row], anchor: Anchor | None = None, head: Link | None = None) -> Verdict:
     """Whether rows form a whole chain whose charges keep the budgets in force, and that an anchor fits."""
-    found = list(breaks(rows))
+    return _verified(rows, anchor, head)[0]
+
+
+def _verified(rows: list[Row], anchor: Anchor | None, head: Link | None) -> tuple[Verdict, State]:
+    found: list[str] = []
     state = State()
-    if not found:
-        try:
-            for row in rows:
-                state.read(row, strictly=True)
-        except Broken as error:
-            found.append(str(error))
+    try:
+        for entry, hash_ in linked(rows):
+            state.read(entry, hash_, strictly=True)
+    except Broken as error:
+        found = list(itertools.islice(breaks(rows), _MOST)) or [str(error)]
     last = Link(rows[-1].sequence, rows[-1].hash) if rows else START
     if not rows:
         found.append("there are no entries")
+    elif head is not None and head.sequence > last.sequence:
+        found.append(f"it was cut short: {head.sequence} entries are noted, and the last is entry {last.sequence}")
     elif head is not None and head != last:
-        found.append(f"it was cut short: {head.sequence} entries are noted, and the last is entry {last.sequence}"
-                     if head.sequence > last.sequence else "the note of its last entry does not fit")  # fmt: skip
+        found.append("the note of its last entry does not fit")
     if anchor is not None and rows:
         found += _against(anchor, rows)
     payments = state.payments.values()
     answered = sum(payment.status == "answered" for payment in payments)
-    return Verdict(tuple(found[:_MOST]), len(rows), len(payments), answered, len(payments) - answered, last, state.id)
+    counts = len(rows), len(payments), answered, len(payments) - answered
+    return Verdict(tuple(found[:_MOST]), *counts, last, state.id), state
 
 
 def _against(anchor: Anchor, rows: list[Row]) -> Iterator[str]:
@@ -82,14 +87,11 @@ def verify_store(store: Store, anchor: Anchor | None = None) -> Verdict:
         rows = rows if store.head() == head else [row for row in rows if row.sequence <= head.sequence]
     except LedgerError as error:
         found.append(error.rule)
-    verdict = verify_rows(rows, anchor, head)
+    verdict, state = _verified(rows, anchor, head)
     found += verdict.findings
     if not verdict.findings:
-        found += _gathered(lambda: _answers(store, rows))
-    return Verdict(
-        tuple(dict.fromkeys(found))[:_MOST], verdict.entries, verdict.charges, verdict.answers, verdict.forfeited,
-        verdict.link, verdict.ledger,
-    )  # fmt: skip
+        found += _gathered(lambda: _answers(store, state))
+    return replace(verdict, findings=tuple(dict.fromkeys(found))[:_MOST])
 
 
 def _gathered(check: Callable[[], Iterable[str]]) -> Iterable[str]:
@@ -99,10 +101,7 @@ def _gathered(check: Callable[[], Iterable[str]]) -> Iterable[str]:
         return [error.rule]
 
 
-def _answers(store: Store, rows: list[Row]) -> Iterator[str]:
-    state = State()
-    for row in rows:
-        state.read(row)
+def _answers(store: Store, state: State) -> Iterator[str]:
     if digest(store.key()) != state.key_digest:
         yield "the secret of the ledger was changed"
     kept = set(store.answers())
@@ -113,7 +112,7 @@ def _answers(store: Store, rows: list[Row]) -> Iterator[str]:
         kept.discard(payment.settled)
         if answer is None:
             yield f"the answer to entry {payment.receipt.number} is missing"
-        elif digest(answer) != payment.answer:
+        elif digest(answer) != payment.answer or len(answer) != payment.size:
             yield f"the answer to entry {payment.receipt.number} was changed"
     for sequence in sorted(kept):
         if sequence <= state.link.sequence:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 from sordino.ledger.chain import Link, digest
 from sordino.ledger.fingerprint import keyed
 
-__all__ = ["Seen", "Witness"]
+__all__ = ["Seen", "Witness", "machine_of"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,13 @@ class Seen:
     count: int
     hash: str
     sources: Mapping[str, str]
+    paths: tuple[str, ...] = ()
+    machine: str = ""
+
+    def shares(self, other: Seen) -> bool:
+        """Whether some data are the same, or in the same file."""
+        same = set(self.sources.values()) & set(other.sources.values())
+        return bool(same or set(self.paths) & set(other.paths))
 
     @property
     def link(self) -> Link:
@@ -61,7 +69,7 @@ class Witness:
         if self._folder is None:
             return
         known = self.recall(seen.place)
-        if known is not None and known.ledger == seen.ledger and known.count >= seen.count and known.sources == seen.sources:
+        if known is not None and known.ledger == seen.ledger and (known.count > seen.count or known == seen):
             return
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -80,7 +88,7 @@ class Witness:
         with contextlib.suppress(OSError):
             for path in sorted(self._folder.glob("*.json")):
                 seen = _read(path)
-                if seen is not None and seen.place != place:
+                if seen is not None and seen.place != place and seen.machine in ("", _machine()):
                     yield seen
 
     def sources(self, samples: Mapping[str, bytes]) -> dict[str, str]:
@@ -110,12 +118,27 @@ class Witness:
 
 
 def _name(place: str) -> str:
-    return f"{digest(place)[:40]}.json"
+    """The file of a note. A path means something on one machine only, and homes may be shared by several."""
+    return f"{digest(os.fsencode(f'{machine_of(place)}:{place}'))[:40]}.json"
+
+
+def machine_of(place: str) -> str:
+    """On which machine a place means something: a path here only, an address everywhere."""
+    return "" if "://" in place else _machine()
+
+
+def _machine() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/etc/machine-id").read_text().strip() or platform.node()
+    return platform.node()
 
 
 def _read(path: Path) -> Seen | None:
-    try:
+    """A note, or nothing if it is not one."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         fields = json.loads(path.read_bytes())
-        return Seen(fields["place"], fields["ledger"], int(fields["count"]), fields["hash"], dict(fields["sources"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        seen = Seen(**fields | {"paths": tuple(fields["paths"])})
+        words = (seen.place, seen.machine, seen.ledger, seen.hash, *seen.sources, *seen.sources.values(), *seen.paths)
+        if type(seen.count) is int and all(type(word) is str for word in words):
+            return seen
+    return None

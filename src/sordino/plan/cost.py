@@ -13,7 +13,8 @@ from sordino.privacy.exact import Number, open_unit, positive, show
 
 __all__ = ["Cost"]
 
-_LEAST, _MOST, _FINEST = Fraction(1, 10**15), Fraction(10**30), 2**1024
+_LEAST, _MOST, _FINEST = Fraction(1, 10**15), Fraction(10**30), 2**128 * 10**30
+_FINEST_DELTA = 2**1100 * 10**320
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,16 @@ class Cost:
         elif error is not None:
             allowed = _amount("error", error)
         delta = None if key_delta is None else open_unit("key_delta", key_delta, "Pass a small number such as 1e-8.").lower
+        if delta is not None and delta * 10**300 < 1:
+            rule = "key_delta must be at least 1e-300"
+            raise InvalidInput(f"key_delta={show(key_delta)}", rule, "Pass a small number such as 1e-8.")
         return cls(
             None if epsilon is None else _amount("epsilon", epsilon),
             allowed,
             _short(open_unit("confidence", confidence).upper, up=True),
             mechanism,
             None if rows is None else _amount("rows", rows),
-            None if delta is None else _short(delta),
+            None if delta is None else _short(delta, _FINEST_DELTA),
             bool(nonnegative),
         )
 
@@ -89,8 +93,8 @@ def _amount(name: str, value: Number) -> Fraction:
     return _short(read)
 
 
-def _short(x: Fraction, *, up: bool = False) -> Fraction:
-    """A number of endless digits is cut, to the safe side: it is written down in the ledger and added to others."""
-    if x.denominator <= _FINEST:
+def _short(x: Fraction, finest: int = _FINEST, *, up: bool = False) -> Fraction:
+    """A number of very many digits is cut, to the safe side: it is written down in the ledger and added to others."""
+    if x.denominator <= 2**64 or finest % x.denominator == 0:
         return x
-    return Fraction(math.ceil(x * _FINEST) if up else math.floor(x * _FINEST), _FINEST)
+    return Fraction(math.ceil(x * finest) if up else math.floor(x * finest), finest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from sordino.plan.plan import Plan
 
 __all__ = ["explain", "privacy_statement", "reading_notes"]
+
+_WIDTH = 100
 
 
 def _number(x: Fraction | float) -> str:
@@ -87,7 +90,12 @@ def explain(plan: Plan) -> str:
     lines.append(f"  mechanism    {price.family} noise, {plan.note}")
     lines.append(f"  price        {_price(plan)}")
     lines.append(f"  charge       {_charge(plan)}")
-    return "\n".join(lines)
+    return "\n".join(part for line in lines for part in _folded(line))
+
+
+def _folded(line: str) -> list[str]:
+    """A long line in several, the further ones below its words."""
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 15, break_long_words=False, break_on_hyphens=False) or [line]
 
 
 def _depends(plan: Plan, name: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, TypeAlias
@@ -19,9 +19,8 @@ from sordino.errors import InvalidInput
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
-__all__ = ["Bounds", "Number", "bounds", "closed_unit", "decimal_reading", "exact_binary", "float_lower", "float_upper",
-           "is_finite", "least_reading",
-           "open_unit", "positive", "show"]  # fmt: skip
+__all__ = ["Bounds", "Number", "bounds", "brief", "closed_unit", "decimal_reading", "exact_binary", "float_lower",
+           "float_upper", "is_finite", "least_reading", "open_unit", "positive", "readable", "show"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,21 @@ def float_upper(value: Fraction) -> float:
 def float_lower(value: Fraction) -> float:
     """The largest float that is not above `value` under either of its readings."""
     return -float_upper(-value)
+
+
+def brief(value: Fraction, *, up: bool) -> str:
+    """A rational in few digits, for the eye: itself if it is short, else four digits, rounded to the side that is told.
+
+    Example:
+        >>> brief(Fraction(3, 10), up=True), brief(Fraction(2, 3), up=True), brief(Fraction(2, 3), up=False)
+        ('0.3', '0.6667', '0.6666')
+    """
+    plain = readable(value)
+    if len(plain) <= 7 and "/" not in plain:
+        return plain
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    context = Context(prec=4, rounding=rounding, Emin=-(10**9), Emax=10**9)
+    return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context):g}"
 
 
 def readable(value: Fraction) -> str:

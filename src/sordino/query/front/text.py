@@ -18,25 +18,26 @@ from sordino.errors import InvalidInput
 from sordino.query.front.calls import AGGREGATES, check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
-from sordino.query.front.shapes import shape
+from sordino.query.front.shapes import check_query
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
 
 __all__ = ["sql_text"]
 
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = {"ALL", "ALTER", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "BETWEEN", "BY", "CASE", "CAST", "COLLATE",
-           "CONNECT_BY_ROOT", "CREATE", "CROSS", "CUBE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP",
-           "DEFAULT", "DELETE", "DESC", "DISTINCT", "DROP", "ELSE", "END", "ESCAPE", "EXCEPT", "EXISTS", "FALSE",
-           "FETCH", "FILTER", "FOR", "FROM", "FULL", "GLOB", "GRANT", "GROUP", "GROUPING", "HAVING", "IF", "ILIKE",
-           "IN", "INNER", "INSERT", "INSTALL", "INTERSECT", "INTERVAL", "INTO", "IS", "ISNULL", "JOIN", "LAMBDA",
-           "LATERAL", "LEFT", "LIKE", "LIMIT", "LOCALTIME", "LOCALTIMESTAMP", "NATURAL", "NOT", "NOTNULL", "NULL",
-           "NULLS", "OFFSET", "ON", "ONLY", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "PIVOT", "POSITIONAL",
-           "QUALIFY", "REGEXP", "RETURNING", "REVOKE", "RIGHT", "RLIKE", "ROLLBACK", "ROLLUP", "SELECT", "SEMI",
-           "SET", "SIMILAR", "SOME", "STRUCT", "SUMMARIZE", "TABLE", "TABLESAMPLE", "THEN", "TO", "TRUE", "UNION",
+           "CONNECT_BY_ROOT", "CREATE", "CROSS", "CUBE", "CURRENT_CATALOG", "CURRENT_DATE", "CURRENT_DATETIME",
+           "CURRENT_ROLE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "DEFAULT", "DELETE", "DESC",
+           "DISTINCT", "DROP", "ELSE", "END", "ESCAPE", "EXCEPT", "EXISTS", "FALSE", "FETCH", "FILTER", "FOR",
+           "FROM", "FULL", "GLOB", "GRANT", "GROUP", "GROUPING", "HAVING", "IF", "ILIKE", "IN", "INNER", "INSERT",
+           "INSTALL", "INTERSECT", "INTERVAL", "INTO", "IS", "ISNULL", "JOIN", "LAMBDA", "LATERAL", "LEFT", "LIKE",
+           "LIMIT", "LOCALTIME", "LOCALTIMESTAMP", "MAP", "NATURAL", "NOT", "NOTNULL", "NULL", "NULLS", "OFFSET",
+           "ON", "ONLY", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "PIVOT", "POSITIONAL", "QUALIFY", "REGEXP",
+           "RETURNING", "REVOKE", "RIGHT", "RLIKE", "ROLLBACK", "ROLLUP", "SELECT", "SEMI", "SESSION_USER", "SET",
+           "SIMILAR", "SOME", "STRUCT", "SUMMARIZE", "TABLE", "TABLESAMPLE", "THEN", "TO", "TRUE", "UNION",
            "UNNEST", "UNPIVOT", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH", "WITHIN", "XOR"}  # fmt: skip
 """Words that stand for a name only in quotes; more than need be, so that other versions of the parser agree."""
 
-_OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+_OR, _AND, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(7)
 """How tightly a piece of text holds together; one that is looser than its place asks for goes into brackets."""
 
 _OPERATORS = {
@@ -61,6 +62,7 @@ def sql_text(query: Query) -> str:
         >>> sql_text(parse("select Ward, count(*) from visits where not (age<65 or cost is null) group by 1"))
         'SELECT Ward, COUNT(*) AS count FROM visits WHERE NOT (age < 65 OR cost IS NULL) GROUP BY Ward'
     """
+    check_query(query)  # a tree that no front end made may be too deep for the stack
     answered = Answered(query.outputs)
     clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _name(query.table), *map(_join, query.joins)]
     if query.where is not None:
@@ -107,7 +109,7 @@ class _Writer:
             case Call() if (text := self._predicate(node)) is not None:
                 return _PREDICATE, text
             case Call("not", (x,)):
-                return _NOT, f"NOT {self.text(x, _NOT)}"
+                return _PREDICATE, f"NOT {self.text(x, _PREDICATE)}"
             case Call("neg", (Literal() as x,)):
                 return _SIGN, f"-({self.text(x)})"  # -5 is a constant of its own
             case Call("neg", (x,)):
@@ -151,7 +153,7 @@ class _Writer:
             x = f"DISTINCT {x}"
         if value.function == "quantile" and value.parameter == Fraction(1, 2):
             return f"MEDIAN({x})"
-        level = "" if value.parameter is None else ", " + self.text(_level(value.parameter))
+        level = "" if value.parameter is None else ", " + self.text(number(value.parameter))
         return f"{value.function.removesuffix('_distinct').upper()}({x}{level})"
 
 
@@ -165,10 +167,6 @@ def _column(column: Column) -> str:
 
 
 _ROWS = _Writer(_column)
-
-
-def _level(parameter: Fraction) -> Literal:
-    return Literal(parameter.numerator if parameter.denominator == 1 else parameter)
 
 
 def _constant(value: Value) -> tuple[int, str]:
@@ -273,7 +271,7 @@ def _keys(query: Query) -> Iterable[str]:
             text = f"({text})"
         elif isinstance(key, Column) and key.table is None:
             other = named.get(key.name.casefold())
-            if other is not None and shape(other) != shape(key) and key in values:
+            if other is not None and other != key and key in values:
                 text = str(values.index(key) + 1)
         yield text
 
