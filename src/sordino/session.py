@@ -149,6 +149,10 @@ class Session:
         """How far the query is that another thread is running, from 0 to 1; None if nothing is known of it."""
         return self._engine.progress
 
+    def interrupt(self) -> None:
+        """Stop the query that another thread is running: it fails, and its charge is forfeited."""
+        self._engine.interrupt()
+
     def close(self) -> None:
         """Close the engine and the ledger."""
         self._engine.close()

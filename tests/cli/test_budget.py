@@ -271,7 +271,7 @@ class TestGauges:
     def test_what_is_left_is_never_rounded_up(self) -> None:
         meter = TwoMeterFilter(Budget(1), spent=Charge(Fraction(1, 3)))
         assert gauges(meter)[0].words == "0.6666 of 1 left"
-        assert left_words(meter) == "epsilon 0.6666 of 1 is left"
+        assert left_words(meter) == "epsilon 0.6666 of 1"
         assert cost_words(Charge(Fraction(2, 3))) == "epsilon 0.6667"
 
     def test_closed_meters_say_why(self) -> None:
@@ -282,7 +282,7 @@ class TestGauges:
         assert left_words(gaussian).startswith("mu^2 ")
         laplace = TwoMeterFilter(budget, spent=Charge(Fraction(1, 2), Fraction(1)))
         assert [g.words for g in gauges(laplace)] == ["0.5 of 1 left", "used up"]
-        assert left_words(TwoMeterFilter(budget, spent=Charge(None, Fraction(1)))) == "nothing is left"
+        assert left_words(TwoMeterFilter(budget, spent=Charge(None, Fraction(1)))) == "nothing"
 
     def test_costs_in_words(self) -> None:
         assert cost_words(NOTHING) == "nothing"

@@ -19,13 +19,14 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest import mock
 
 from ledger.visits import pure, spent, terms
 from sordino.accounting.charge import Charge
 from sordino.errors import SordinoError
-from sordino.ledger.ledger import Ledger, Paid, _Draft
+from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Request
-from sordino.ledger.terms import charge_facts
+from sordino.ledger.state import State
 from sordino.query.dataset import Dataset
 
 Turn = Callable[[int, int], Any]
@@ -249,10 +250,11 @@ def _stop_here(key: bytes) -> dict[str, str]:
 def _careless(self: Ledger, charge: Charge, request: Request) -> Paid:
     """A charge as it must not be: decided first, and written then, without a look at what happened in between."""
     self.meter().spend(charge)
-    facts: dict[str, Any] = {"request": request.id, "body": request.body, "question": "", "analyst": None, "sources": {}}
-    row = self._write(lambda: _Draft("charge", {**facts, "charge": charge_facts(charge)}, request.id))
-    assert row is not None
-    return Paid(self._state.payments[row.sequence].receipt)
+    with mock.patch.object(State, "meter"):  # which allows everything
+        return _charge(self, charge, request)
+
+
+_charge = Ledger.charge
 
 
 def main() -> None:

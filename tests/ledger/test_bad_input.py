@@ -258,6 +258,19 @@ def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, monkeypatch
     other.close()
 
 
+def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Dataset) -> None:
+    # fails now: who is killed while it makes a ledger leaves a second name, and nobody can open it then
+    left = at(used).with_name(".visits.ledger.123-0123456789abcdef0123456789abcdef")
+    os.link(at(used), left)
+    with Ledger.open(used) as ledger:
+        pay(ledger, "third", "1/10", b"x")
+    assert not left.exists()
+    os.link(at(used), at(used).with_name("second.ledger"))
+    error = refusal(lambda: Ledger.open(used))
+    assert isinstance(error, LedgerUnavailable)
+    assert "several names" in error.rule
+
+
 def test_a_ledger_that_cannot_be_read_is_not_called_damaged(used: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     # fails now: that it is locked, or closed, is reported as a finding
     monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
@@ -350,7 +363,7 @@ def test_no_ledger_is_made_in_a_folder_that_may_only_be_read() -> None:
         with untouched(folder):
             found = _stranger(dataset)
     assert found["open"][0] == "LedgerUnavailable"
-    assert "that you may write to the file and its folder" in found["open"][1]
+    assert re.search("permissions|may write", found["open"][1])
 
 
 def test_notes_that_cannot_be_written_or_read_do_not_matter(own_state: Path) -> None:
@@ -466,7 +479,7 @@ def test_an_old_copy_is_refused_whatever_it_is_called(way: str, used: Dataset, t
         case _:
             used = Dataset.load(folder.rename(tmp_path / "moved") / "visits.toml")
     error = refusal(lambda: Ledger.open(used, None if place is None else str(place)))
-    assert "older copy" in error.rule
+    assert re.search("an older (copy|or another copy)", error.rule)
 
 
 def test_a_ledger_is_the_same_by_whatever_path(used: Dataset, tmp_path: Path) -> None:
@@ -527,7 +540,9 @@ def test_the_same_data_under_two_ledgers_are_warned_about(used: Dataset, tmp_pat
     Ledger.open(other).close()  # other data: no warning, which would be an error here
 
 
-def test_the_same_data_in_a_file_and_in_postgres_are_warned_about(used: Dataset, postgres_address: str, tmp_path: Path) -> None:
+def test_the_same_data_in_a_file_and_in_postgres_are_warned_about(
+    used: Dataset, postgres_address: str, tmp_path: Path
+) -> None:
     # fails now the other way round: of ledgers in PostgreSQL it is taken for granted that they are gone
     with pytest.warns(LedgerWarning, match="their budgets add up"):
         Ledger.open(used, postgres_address).close()
@@ -692,7 +707,7 @@ def test_a_charge_with_any_number_of_digits_is_counted_in_full(amount: Fraction,
         before = spent(ledger)
         pay(ledger, "fine", amount, b"x")
         after = spent(ledger)
-        assert before + amount <= after <= before + amount + Fraction(1, 10**300)
+        assert before + amount <= after <= before + amount + Fraction(1, 10**60)
     with Ledger.open(used) as ledger:
         assert spent(ledger) == after
 

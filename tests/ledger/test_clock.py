@@ -97,15 +97,14 @@ def test_a_time_is_written_once_and_decides_nothing() -> None:
     for path in [*sorted((SOURCE / "ledger").glob("*.py")), SOURCE / "session.py", SOURCE / "accounting" / "filters.py"]:
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
-                case ast.Import(names=names):
-                    clocks |= {(path.name, name.name) for name in names if name.name in ("time", "datetime", "calendar")}
-                case ast.ImportFrom(module=str(name)) if name in ("time", "datetime", "calendar"):
-                    clocks.add((path.name, name))
-                case ast.Attribute(
-                    attr="now" | "utcnow" | "today" | "time" | "st_mtime_ns" | "st_mtime" | "st_ctime" as name
-                ):
+                case ast.ImportFrom(module="time" | "calendar" | "datetime" as name, names=names):
+                    clocks |= {(path.name, f"{name}.{each.name}") for each in names}
+                case ast.Attribute(value=ast.Name(id="time" | "calendar" | "datetime" as name), attr=attribute):
+                    clocks.add((path.name, f"{name}.{attribute}"))
+                case ast.Attribute(attr="time" | "st_mtime_ns" | "st_mtime" | "st_ctime" | "st_atime" as name):
                     uses.add((path.name, name))
-    assert clocks == {("ledger.py", "datetime")}
-    # the clock; a text that is copied from an entry to its receipt; whether a source must be read again
-    assert uses == {("ledger.py", "now"), ("chain.py", "time"), ("state.py", "time"), ("fingerprint.py", "st_mtime_ns")}
+    clocks -= {("sqlite.py", "time.sleep"), ("ledger.py", "datetime.UTC"), ("ledger.py", "datetime.datetime")}
+    assert clocks == {("ledger.py", "datetime.now")}
+    # a text that goes from an entry to its receipt; and whether a source must be read again
+    assert uses == {("chain.py", "time"), ("state.py", "time"), ("fingerprint.py", "st_mtime_ns")}
     assert Entry.__annotations__["time"] == Receipt.__annotations__["time"] == "str"

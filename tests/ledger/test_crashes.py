@@ -204,7 +204,7 @@ def campaign(zygote: Zygote) -> Iterator[Campaign]:
 
 
 def scenes(folder: Path) -> dict[str, Scene]:
-    """None yet; one in use with answers, a forfeit and an open charge; one where exactly one more seventh fits."""
+    """None yet; one in use, with answers and a forfeit; one where exactly one more seventh fits."""
     used = Scene(*prepared(folder, "u", "!v", "w"))
     spent = Scene(*prepared(folder, *SEVENTHS))
     assert sum(map(price, SEVENTHS), Fraction(0)) + price("dd") == CAP
@@ -343,7 +343,7 @@ def test_a_ledger_survives_its_postgres(in_postgres: Campaign) -> None:
 @pytest.mark.slow
 def test_many_kills_with_postgres(in_postgres: Campaign) -> None:
     in_postgres.each(Scene(), Job("", "", ASKED, points=("sql",)), once=False)
-    in_postgres.at_random("bare", 100, seed=6)
+    in_postgres.at_random("bare", 60, seed=6)
     in_postgres.report("every failpoint and random times, PostgreSQL")
     assert in_postgres.problems == []
     assert in_postgres.forfeits
@@ -372,8 +372,7 @@ def test_a_kill_at_every_failpoint(campaign: Campaign, scene: str, points: str) 
 
 @pytest.mark.slow
 def test_a_session_and_a_kill_at_every_failpoint(campaign: Campaign) -> None:
-    for points in ("code", "sql"):
-        campaign.each(Scene(), Job("", "", ASKED, "session", (points,)), once=False)
+    campaign.each(Scene(), Job("", "", ASKED, "session", ("code",)), once=False)
     campaign.report("every failpoint of a session")
     assert campaign.problems == []
     assert campaign.seen
@@ -381,7 +380,7 @@ def test_a_session_and_a_kill_at_every_failpoint(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "kills"), [("bare", 500), ("session", 150)])
+@pytest.mark.parametrize(("kind", "kills"), [("bare", 500), ("session", 100)])
 def test_many_kills_at_random_times(campaign: Campaign, kind: Kind, kills: int) -> None:
     campaign.at_random(kind, kills, seed=3)
     campaign.report(f"random times, {kind}")

@@ -268,7 +268,7 @@ def test_every_operation_with_every_fault(loop: Loop, operation: str) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name", "found"),
-    [(SqliteStore, "commit", "granted after a failed sync"), (Ledger, "_usable", "had failed before")],
+    [(SqliteStore, "commit", "granted after a failed delete"), (Ledger, "_usable", "had failed before")],
 )
 def test_a_planted_bug_is_found(loop: Loop, owner: type, name: str, found: str) -> None:
     """An error of a commit that is swallowed, and a ledger that goes on after one."""
@@ -279,7 +279,7 @@ def test_a_planted_bug_is_found(loop: Loop, owner: type, name: str, found: str) 
             sound(self)
 
     with mock.patch.object(owner, name, careless):
-        loop.run("charge", "EIO", lasting=False)
+        loop.run("charge", "done, but EIO", lasting=False)
     assert any(found in problem for problem in loop.problems)
 
 

@@ -414,7 +414,9 @@ def test_a_standby_is_read_and_not_written_and_one_that_lagged_is_found(dataset:
             primary.stop("immediate")
             standby.start()
             standby.promote()
-            with Ledger.open(dataset, copy) as ledger:
+            with pytest.raises(LedgerDamaged, match="an older or another copy: .* it had 7 entries"):
+                Ledger.open(dataset, copy)
+            with Ledger(PostgresStore(copy)) as ledger:
                 assert ledger.verify(anchor).findings == (
                     "an older copy was put back: the anchor knows 7 entries, and there are 5",
                 )
@@ -493,18 +495,20 @@ def test_nothing_is_appended_outside_of_a_transaction(ledger: Ledger) -> None:
     assert store.head().sequence == 1
 
 
-def test_a_transaction_is_not_inherited(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_is_not_inherited(ledger: Ledger) -> None:
     store = store_of(ledger)
-    row, first = following(store), store.head()
+    row, first, parents = following(store), store.head(), store._connection
     store.begin()
-    with monkeypatch.context() as child:
-        child.setattr(store, "_process", os.getpid() + 1)
-        for step in (lambda: store.append(row, first), store.commit, store.head):
-            with pytest.raises(LedgerUnavailable, match="that of another process"):
-                step()
-    store.append(row, first)
-    store.commit()
-    assert store.head() == Link(2, row.hash)
+    store._process -= 1  # as if this were a child that was forked now
+    for step in (lambda: store.append(row, first), store.commit):
+        with pytest.raises(LedgerUnavailable, match="that of another process"):
+            step()
+    store.rollback()
+    assert parents.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS  # untouched
+    assert store.head() == first  # by a connection of its own
+    assert store._connection is not parents
+    parents.close()
+    assert pay(ledger, "a", "1/4").number == 2
 
 
 def test_a_deadlock_is_solved_by_trying_again(
@@ -543,23 +547,24 @@ def test_a_deadlock_is_solved_by_trying_again(
 
 
 def test_ledgers_in_one_database_know_nothing_of_each_other(
-    dataset: Dataset, postgres_server: PostgresServer, postgres_database: str
+    tmp_path: Path, postgres_server: PostgresServer, postgres_database: str
 ) -> None:
     names = ["default", "A", "a", "' OR '1'='1", '"; --', "%s {} \\", "🙈", "é", "e\u0301", "n" * 200]
+    data = [declare(tmp_path / f"{number}", rows=f"{number}") for number in range(len(names))]
     addresses = [postgres_server.address(name, database=postgres_database) for name in names]
     ids = set()
-    for name, address in zip(names, addresses, strict=True):
+    for name, address, dataset in zip(names, addresses, data, strict=True):
         with Ledger.open(dataset, address) as ledger:
             ids.add(ledger.id)
             pay(ledger, "a", "1/4", name.encode())
     assert len(ids) == len(names)
-    for name, address in zip(names, addresses, strict=True):
+    for name, address, dataset in zip(names, addresses, data, strict=True):
         with Ledger.open(dataset, address) as ledger:
             assert ledger.verify().entries == 3
             paid = ledger.stored(Request("a", "SELECT 'a'", "epsilon"))
             assert paid is not None
             assert paid.answer == name.encode()
-    with Ledger.open(dataset, postgres_server.address(None, database=postgres_database)) as ledger:
+    with Ledger.open(data[0], postgres_server.address(None, database=postgres_database)) as ledger:
         assert ledger.payments  # no name means "default"
 
 
@@ -688,6 +693,28 @@ def test_a_ledger_in_changed_tables_is_not_opened(
     for name in ("visits", "another"):
         with pytest.raises(LedgerDamaged, match="its tables were changed"):
             Ledger.open(dataset, postgres_server.address(name, database=postgres_database))
+
+
+@pytest.mark.parametrize(
+    ("edit", "fault"),
+    [
+        ("UPDATE sordino.heads SET sequence = 2", "2 entries are noted, and the last is entry 3"),
+        ("UPDATE sordino.heads SET sequence = 4", "4 entries are noted, and the last is entry 3"),
+        ("DELETE FROM sordino.entries", "3 entries are noted, and the last is entry none"),
+        ("DELETE FROM sordino.heads", "the note of its last entry is gone"),
+        ("DELETE FROM sordino.secrets", "its secret is gone"),
+    ],
+)
+def test_the_store_itself_finds_what_does_not_fit(
+    own: Ledger, postgres_server: PostgresServer, postgres_database: str, edit: str, fault: str
+) -> None:
+    pay(own, "a", "1/4", b"42")
+    assert store_of(own).faults() == []
+    postgres_server.run(f"SET session_replication_role = replica; {edit}", database=postgres_database)
+    assert store_of(own).faults() == [fault]
+    assert fault in own.verify().findings
+    with pytest.raises(LedgerDamaged, match=fault):
+        PostgresStore(_address(own))
 
 
 def test_what_does_no_harm_is_allowed(own: Ledger, postgres_server: PostgresServer, postgres_database: str) -> None:

@@ -29,6 +29,7 @@ SECTOR = 512
 Mode: TypeAlias = Literal["lost", "kept", "torn", "garbled"]
 """What became of all that was not synced: nothing of it is there, all is, some sectors are, some of them as rubbish."""
 Files: TypeAlias = dict[str, bytes]
+"""Contents by name; names of one file share one object."""
 
 
 class Step(NamedTuple):
@@ -48,15 +49,18 @@ class Record:
     files: Files = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._names = set(self.files)
+
     def hook(self, call: Call, do: Do) -> Any:
         """Stands under SQLite."""
         name = Path(call.path).name
-        made = call.kind == "open" and not Path(call.path).exists()
         result = do(call.data)
-        if made:
+        if call.kind == "open" and name not in self._names:
+            self._names.add(name)
             self.steps.append(Step("make", name))
         elif call.kind == "delete":
-            self.steps.append(Step("remove", name))
+            self.remove(name)
             if call.place:
                 self.steps.append(Step("sync folder"))
         elif call.kind in ("write", "truncate"):
@@ -68,17 +72,28 @@ class Record:
                 self.steps.append(Step("sync folder"))
         return result
 
+    def remove(self, name: str) -> None:
+        """A name is taken away."""
+        self._names.discard(name)
+        self.steps.append(Step("remove", name))
+
     def hear(self, *words: str) -> None:
         """What a client asks and sees."""
         self.steps.append(Step("client", words=words))
 
     def watch(self, stack: ExitStack, connect: Callable[..., Any]) -> None:
         """Take note also of what the ledger does to its folder by itself, and of the notes of its witness."""
-        link, fsync, write = os.link, os.fsync, Witness._write
+        link, unlink, fsync, write = os.link, os.unlink, os.fsync, Witness._write
 
         def linked(source: Path, target: Path) -> None:
             link(source, target)
+            self._names.add(target.name)
             self.steps.append(Step("link", target.name, data=source.name.encode()))
+
+        def unlinked(path: Path) -> None:
+            unlink(path)
+            if Path(path).name in self._names:
+                self.remove(Path(path).name)
 
         def synced(descriptor: int) -> None:
             fsync(descriptor)
@@ -89,6 +104,7 @@ class Record:
             self.steps.append(Step("note", path.name, data=content))
 
         stack.enter_context(mock.patch.object(os, "link", linked))
+        stack.enter_context(mock.patch.object(os, "unlink", unlinked))
         stack.enter_context(mock.patch.object(os, "fsync", synced))
         stack.enter_context(mock.patch.object(Witness, "_write", noted))
         stack.enter_context(mock.patch.object(sqlite3, "connect", connect))
@@ -162,12 +178,13 @@ class Platter:
         _put(self._names, name, inode)
 
     def after(self, mode: Mode, draw: random.Random) -> Files:
-        """The files that are found when the power is back."""
+        """The files that are found when the power is back; those with several names have one content."""
         names = dict(self._kept)
         for name, inode in [] if mode == "lost" else self._since:
             if mode == "kept" or draw.random() < 0.5:
                 _put(names, name, inode)
-        return {name: inode.after(mode, draw) for name, inode in names.items()}
+        contents = {id(inode): inode.after(mode, draw) for inode in names.values()}
+        return {name: contents[id(inode)] for name, inode in names.items()}
 
 
 def _put(names: dict[str, Inode], name: str, inode: Inode | None) -> None:
@@ -214,9 +231,15 @@ class Outage:
     def _lay(self, files: Files, notes: Files) -> None:
         shutil.rmtree(self.home, ignore_errors=True)
         (self.home / "state").mkdir(parents=True)
+        laid: dict[int, Path] = {}
         for folder, contents in ((self.home, files), (self.home / "state", notes)):
             for name, content in contents.items():
-                (folder / name).write_bytes(content)
+                path = folder / name
+                if content and id(content) in laid:
+                    path.hardlink_to(laid[id(content)])
+                    continue
+                laid[id(content)] = path
+                path.write_bytes(content)
 
     def cut(self, record: Record, mode: Mode, seed: int, known: Client | None = None) -> list[tuple[Files, Client]]:
         """Cut the power after each beginning of a record, and judge; says what was on the disks, and known to clients."""

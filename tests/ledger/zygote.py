@@ -77,7 +77,7 @@ class Zygote:
         self._under = under
 
     def __enter__(self) -> Self:
-        tests = os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
+        tests = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]))
         # one thread, as only that may fork safely
         environment = {**os.environ, "PYTHONPATH": tests, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self._process: subprocess.Popen[str] = subprocess.Popen(

@@ -128,7 +128,7 @@ class TestLaw:
         read_back(query)
 
     @pytest.mark.slow
-    @settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(queries(depth=4))
     def test_generated_questions_long(self, query: Query) -> None:
         read_back(query)
@@ -170,7 +170,7 @@ class TestLaw:
 
     @pytest.mark.slow
     def test_questions_of_python_long(self) -> None:
-        campaign(random.Random(2), 20_000)
+        campaign(random.Random(2), 8000)
 
 
 _ORDINARY = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
@@ -611,7 +611,7 @@ class TestInjectivity:
 
     @pytest.mark.slow
     def test_of_neighbours_long(self) -> None:
-        _neighbours_differ(random.Random(5), 10_000)
+        _neighbours_differ(random.Random(5), 4000)
 
     @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(queries(depth=1), queries(depth=1))

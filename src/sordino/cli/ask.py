@@ -15,9 +15,9 @@ from sordino.cli.arguments import Analyst, Declaration
 from sordino.cli.declared import existing_ledger, load
 from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
-from sordino.cli.outcome import INTERRUPTED
+from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
 from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
-from sordino.cli.streams import folded, is_terminal, note, put, say
+from sordino.cli.streams import fail, folded, is_terminal, note, put, say
 from sordino.errors import InvalidInput, SordinoError
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, of
                 watch.session = session
                 known = {payment.receipt.request_id for payment in session.ledger.payments}
                 answer = session.sql(text, request_id=request, **offer)
-                found.append((answer, _receipt(answer, session.ledger.meter(analyst), again=request in known)))
+                found.append((answer, _receipt(answer, again=request in known)))
+                with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
+                    found.append((answer, f"{found[0][1]} Left: {left_words(session.ledger.meter(analyst))}."))
         except (SordinoError, KeyboardInterrupt) as error:
             failure = error
         finally:
@@ -166,19 +168,18 @@ def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, of
         raise KeyboardInterrupt
     if failure is not None:
         raise failure
-    return found[0]
+    return found[-1]
 
 
-def _receipt(answer: Answer, meter: TwoMeterFilter, *, again: bool) -> str:
+def _receipt(answer: Answer, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt
     if not isinstance(receipt, Receipt):
         raise TypeError
-    paid = f"This is the stored answer of entry {receipt.number}: nothing was charged now"
-    if not again:
-        paid = f"Charged {cost_words(receipt.charge)} as entry {receipt.number}, request id {receipt.request_id}"
-    return f"{paid}; {left_words(meter)}."
+    if again:
+        return f"This is the stored answer of entry {receipt.number}; nothing was charged now."
+    return f"Charged {cost_words(receipt.charge)} as entry {receipt.number}, request id {receipt.request_id}."
 
 
 def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str) -> None:
@@ -193,9 +194,14 @@ def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None,
             put(data)
         if plot is not None:
             _draw(answer, plot)
-    except Exception:
-        note(f"The answer was charged and is stored: the same command with --request-id {request} gives it again, for free.")
+    except BrokenPipeError:  # whoever reads has seen enough
         raise
+    except Exception as error:
+        note(f"The answer was charged and is stored: the same command with --request-id {request} gives it again, for free.")
+        if not isinstance(error, SordinoError):
+            raise
+        fail(str(error))
+        raise typer.Exit(NOT_DELIVERED) from None
 
 
 def _draw(answer: Answer, plot: str) -> None:

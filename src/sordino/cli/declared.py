@@ -42,10 +42,12 @@ def ledger_place(dataset: Dataset) -> Place:
 
 
 def own_files(dataset: Dataset) -> list[Path]:
-    """The declaration, the ledger and the data, which no command writes to."""
+    """The declaration, the ledger with its journals and the data, which no command writes to."""
     from sordino.ledger.ledger import Ledger
 
-    paths = [dataset.file, Path(Ledger.place_of(dataset) or ""), *(table.source.path for table in dataset.tables.values())]
+    ledger = Ledger.place_of(dataset) or ""
+    kept = [Path(f"{ledger}{ending}") for ending in ("", "-journal", "-wal", "-shm")]
+    paths = [dataset.file, *kept, *(table.source.path for table in dataset.tables.values())]
     return [path for path in paths if path is not None]
 
 

@@ -56,14 +56,13 @@ def gauges(meter: TwoMeterFilter) -> list[Gauge]:
 
 
 def left_words(meter: TwoMeterFilter) -> str:
-    """What is left, in a clause."""
-    first, *others = gauges(meter)
-    adding = [g for g in (first, *others) if g.name != KEYS and g.left is not None]
-    keys = [g for g in others if g.name == KEYS]
-    if not adding:
-        return "nothing is left"
-    text = " or ".join(f"{g.name} {rounded_down(g.left or 0)} of {rounded_down(g.whole)}" for g in adding)
-    return f"{text} is left" + "".join(f", and {rounded_down(g.left or 0)} of the {g.name}" for g in keys)
+    """What is left, in a few words."""
+    found = [g for g in gauges(meter) if g.left is not None]
+    texts = {g.name: f"{g.name} {rounded_down(g.left or 0)} of {rounded_down(g.whole)}" for g in found}
+    keys = texts.pop(KEYS, None)
+    if not texts:
+        return "nothing"
+    return " or ".join(texts.values()) + (f", and {keys}" if keys else "")
 
 
 def cost_words(charge: Charge) -> str:

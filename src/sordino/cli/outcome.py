@@ -21,9 +21,9 @@ from sordino.errors import (
     SordinoError,
 )
 
-__all__ = ["DOES_NOT_HOLD", "EXIT_CODES", "INTERRUPTED", "exit_code"]
+__all__ = ["DOES_NOT_HOLD", "EXIT_CODES", "INTERRUPTED", "NOT_DELIVERED", "exit_code"]
 
-UNEXPECTED, USAGE, DOES_NOT_HOLD, INTERRUPTED = 1, 2, 6, 130
+UNEXPECTED, USAGE, DOES_NOT_HOLD, NOT_DELIVERED, INTERRUPTED = 1, 2, 6, 7, 130
 _CODES: tuple[tuple[type[SordinoError], int], ...] = (
     (InvalidInput, USAGE),
     (BudgetExceeded, 3),
@@ -39,6 +39,7 @@ EXIT_CODES = {
     4: "the ledger cannot be used, or the request is refused",
     5: "the engine failed after the charge, which stays",
     DOES_NOT_HOLD: "verification failed",
+    NOT_DELIVERED: "charged and stored, but the answer could not be written; its request id gives it again",
     INTERRUPTED: "interrupted",
 }
 

@@ -86,10 +86,17 @@ def check_target(path: str | None, option: str, dataset: Dataset) -> None:
         fault = "its folder does not exist"
     elif not os.access(target if target.exists() else target.parent, os.W_OK):
         fault = "it may not be written to"
-    elif any(target.exists() and own.exists() and target.samefile(own) for own in own_files(dataset)):
+    elif any(_same(target, own) for own in own_files(dataset)):
         fault = "it is the declaration, the ledger or the data"
     if fault:
         raise InvalidInput(f"{option} {path!r}", fault, "Choose another file. Nothing was charged.")
+
+
+def _same(target: Path, own: Path) -> bool:
+    """Whether two paths lead to one file, or would."""
+    if target.exists() and own.exists():
+        return target.samefile(own)
+    return target.resolve() == own.resolve()
 
 
 def write_file(path: str, data: bytes, option: str) -> None:

@@ -149,18 +149,19 @@ def how_many(each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Seque
 
 def counts(loss: Loss, budget: Budget) -> dict[str, int | None]:
     """How many releases with this loss fit into a budget, by each way of adding up; None where it would take too long."""
-    from sordino.accounting.calibrate import largest_count
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter
+    from sordino.privacy.exact import float_lower
     from sordino.privacy.loss import GaussianLoss
 
     charge = Charge.of(loss)
     basic = _basic_count(loss, budget) if charge.pure is None else budget.epsilon // charge.pure
     ledger = TwoMeterFilter(budget).fits(charge)
-    fixed = None
-    if isinstance(loss, GaussianLoss) or ledger <= _within_reach(_COUNTED, budget):
-        # what keeps the budget adaptively keeps it here, whatever rounding says
-        fixed = max(largest_count(loss, epsilon=budget.epsilon, delta=budget.delta), ledger, basic)
+    if isinstance(loss, GaussianLoss):  # its certified sum is what the meter adds up
+        return {BASIC: basic, LEDGER: ledger, FIXED: ledger}
+    most = float_lower(budget.epsilon)
+    start, reach = max(ledger, basic), _within_reach(_COUNTED, budget)  # what keeps the budget adaptively keeps it here
+    fixed = _most(lambda count: (count * loss).epsilon(budget.delta) <= most, start, reach)
     return {BASIC: basic, LEDGER: ledger, FIXED: fixed}
 
 
@@ -252,15 +253,18 @@ def _within_reach(most: int, budget: Budget) -> int:
 
 def _basic_count(loss: Loss, budget: Budget) -> int:
     """How many releases fit if each has an equal share of delta and their epsilons are added."""
-
-    def good(count: int) -> bool:
-        return count * max(0.0, loss.epsilon(budget.delta / count)) <= budget.epsilon
-
-    if not budget.delta or not good(1):
+    if not budget.delta:
         return 0
-    low, high = 1, 2
-    while good(high):
+    return _most(lambda count: count * max(0.0, loss.epsilon(budget.delta / count)) <= budget.epsilon, 0, 2**60) or 0
+
+
+def _most(good: Callable[[int], bool], start: int, reach: int) -> int | None:
+    """The largest good count from `start` on; None if the search would go beyond `reach`."""
+    low, high = start, start + 1
+    while high <= reach and good(high):
         low, high = high, 2 * high
+    if high > reach:
+        return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if good(middle) else (low, middle)

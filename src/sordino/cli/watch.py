@@ -73,9 +73,9 @@ class Watch:
                     bar.update(bar.task_ids[0], completed=known or 0, total=None if known is None else 1, refresh=True)
 
     def _stop(self) -> None:
-        stop = getattr(self.session, "interrupt", None)
-        if stop is not None:
-            stop()
+        session = self.session
+        if session is not None:
+            session.interrupt()
 
 
 def _bar(label: str) -> Progress:

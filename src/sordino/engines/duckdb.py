@@ -149,6 +149,11 @@ class DuckDB:
             percent = self._connection.query_progress()
         return percent / 100 if 0 <= percent <= 100 else None
 
+    def interrupt(self) -> None:
+        """Stop the statement that another thread is running; it fails."""
+        with self._closing, contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
+
     def close(self) -> None:
         """Close the database and remove its folder."""
         with self._closing:  # the connection must not go while another thread asks it for progress

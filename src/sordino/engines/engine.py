@@ -45,5 +45,8 @@ class Engine(Protocol):
         takes it depends on the data: it is for whoever waits, and not protected by noise.
         """
 
+    def interrupt(self) -> None:
+        """Stop the statement that another thread is running, which then fails; nothing if none is."""
+
     def close(self) -> None:
         """Give back what is held."""

@@ -240,6 +240,7 @@ class Ledger:
             return _Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
 
         self._write(step)
+        self._remember()
 
     def forfeit(self, receipt: Receipt) -> None:
         """Record that a charge will have no answer; it stays spent."""

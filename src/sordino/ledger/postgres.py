@@ -141,9 +141,8 @@ class PostgresStore:
         if self._closed:
             raise LedgerUnavailable(self.place, "it is closed", "Open a new session.")
         if os.getpid() != self._process:
-            if self._writing:
-                raise _unavailable(self.place, _OVER)
             _ABANDONED.append(self._connection)
+            self._writing = False  # the transaction is the parent's
             self._open()
         try:
             return _ask(self._connection, self.place, statement, values)
