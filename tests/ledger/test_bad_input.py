@@ -172,14 +172,14 @@ def test_odd_names_are_names(name: str, dataset: Dataset, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["a\0b", "\0", "a\udcffb", "\ud800"])
 def test_names_that_are_none_are_refused(name: str, dataset: Dataset, tmp_path: Path) -> None:
-    # fails now: ValueError and a file under a part of the name; UnicodeEncodeError
+    # once a bug: a ValueError, and a file under a part of the name; a UnicodeEncodeError
     with untouched(tmp_path), pytest.raises(SordinoError):
         Ledger.open(dataset, str(tmp_path / "data" / name))
 
 
 @pytest.mark.parametrize("value", [b"visits.ledger", 5, 1.5, object(), ["visits.ledger"]])
 def test_places_that_are_no_text_are_refused(value: Any, dataset: Dataset, tmp_path: Path) -> None:
-    # fails now with a TypeError
+    # once a bug: a TypeError
     with untouched(tmp_path), pytest.raises(InvalidInput):
         so.Session(dataset, ledger=value)
 
@@ -259,7 +259,7 @@ def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, monkeypatch
 
 
 def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Dataset) -> None:
-    # fails now: who is killed while it makes a ledger leaves a second name, and nobody can open it then
+    # once a bug: who is killed while it makes a ledger leaves a second name, and nobody can open it then
     left = at(used).with_name(".visits.ledger.123-0123456789abcdef0123456789abcdef")
     os.link(at(used), left)
     with Ledger.open(used) as ledger:
@@ -272,7 +272,7 @@ def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Datas
 
 
 def test_a_ledger_that_cannot_be_read_is_not_called_damaged(used: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    # fails now: that it is locked, or closed, is reported as a finding
+    # once a bug: that it is locked, or closed, was reported as a finding
     monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
     other = sqlite3.connect(at(used), isolation_level=None)
     with Ledger.open(used) as ledger:
@@ -375,7 +375,7 @@ def test_notes_that_cannot_be_written_or_read_do_not_matter(own_state: Path) -> 
 
 
 def test_another_ledger_that_this_user_may_not_see_does_not_matter(own_state: Path) -> None:
-    # fails now with a PermissionError: whether the other ledger is still there is asked without care
+    # once a bug: a PermissionError, as whether the other ledger is still there was asked without care
     with quick_folder() as folder, _shared() as dataset:
         (folder / "hidden").mkdir()
         other = declare(folder / "hidden", rows="80 81")
@@ -462,7 +462,7 @@ def test_an_old_copy_put_back_is_refused_until_the_owner_accepts_it(used: Datase
 
 @pytest.mark.parametrize("way", ["link to the file", "link to the folder", "dots", "moved", "moved with its declaration"])
 def test_an_old_copy_is_refused_whatever_it_is_called(way: str, used: Dataset, tmp_path: Path) -> None:
-    # fails now: notes are looked up by the path as it is written, and those on the same ledger elsewhere are not compared
+    # once a bug: notes were looked up by the path as it was written, and those on the same ledger elsewhere not compared
     _old_copy(used)
     folder, place = at(used).parent, None
     match way:
@@ -519,7 +519,7 @@ def test_a_copy_used_beside_the_original_is_refused(used: Dataset, tmp_path: Pat
 
 
 def test_an_acceptance_that_fails_accepts_nothing(used: Dataset) -> None:
-    # fails now: the notes are dropped before the acceptance is on record
+    # once a bug: the notes were dropped before the acceptance was on record
     old = at(used).read_bytes()
     with Ledger.open(used) as ledger:
         pay(ledger, "since then", "1/10", b"x")
@@ -543,7 +543,7 @@ def test_the_same_data_under_two_ledgers_are_warned_about(used: Dataset, tmp_pat
 def test_the_same_data_in_a_file_and_in_postgres_are_warned_about(
     used: Dataset, postgres_address: str, tmp_path: Path
 ) -> None:
-    # fails now the other way round: of ledgers in PostgreSQL it is taken for granted that they are gone
+    # once a bug, the other way round: of ledgers in PostgreSQL it was taken for granted that they are gone
     with pytest.warns(LedgerWarning, match="their budgets add up"):
         Ledger.open(used, postgres_address).close()
     with pytest.warns(LedgerWarning, match=r"also guarded by the ledger postgresql://.*their budgets add up"):
@@ -613,7 +613,7 @@ NOTES += [json.dumps({**NOTE, **odd}) for odd in ODD_NOTES]
 
 @pytest.mark.parametrize("note", NOTES, ids=range(len(NOTES)))
 def test_notes_that_are_none_do_not_matter(note: str, used: Dataset, own_state: Path) -> None:
-    # fails now with a TypeError, OverflowError or RecursionError
+    # once a bug: a TypeError, OverflowError or RecursionError
     (own_state / "other.json").write_text(note)
     Ledger.open(used).close()
     for path in own_state.glob("*.json"):
@@ -623,7 +623,7 @@ def test_notes_that_are_none_do_not_matter(note: str, used: Dataset, own_state: 
 
 
 def test_an_older_note_never_replaces_a_newer_one() -> None:
-    # fails now if the data have changed in between
+    # once a bug: it did if the data had changed in between
     newer, older = Seen("here", "x", 11, "h", {"visits": "new"}), Seen("here", "x", 10, "g", {"visits": "old"})
     for first, second in ((newer, older), (older, newer)):
         Witness().forget("here")
@@ -694,7 +694,7 @@ def test_the_key_is_shown_nowhere(dataset: Dataset, own_state: Path) -> None:
 
 
 def test_what_is_closed_can_still_be_shown(dataset: Dataset) -> None:
-    # fails now: the repr of a closed session asks the ledger what remains
+    # once a bug: the repr of a closed session asked the ledger what remains
     with so.Session(dataset) as session:
         pass
     assert "visits" in repr(session)
@@ -713,7 +713,7 @@ def test_a_charge_with_any_number_of_digits_is_counted_in_full(amount: Fraction,
 
 
 def test_a_budget_with_any_number_of_digits_is_kept_or_refused_in_words(dataset: Dataset) -> None:
-    # fails now: Python refuses to write down whole numbers of more than 4,300 digits
+    # once a bug: Python refuses to write down whole numbers of more than 4,300 digits
     budget = so.Budget(Fraction(3**10_000, 3**10_000 + 1))
     with suppress(SordinoError), Ledger.open(dataset.with_budget(budget)) as ledger:
         assert ledger.terms.allowance.budget == budget

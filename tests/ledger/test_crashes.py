@@ -5,6 +5,7 @@ Nothing is granted twice, nothing that a client saw is missing, and what was cha
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -15,6 +16,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import psycopg
 import pytest
@@ -22,6 +25,10 @@ import pytest
 from ledger.oracle import CAP, BareAsker, Client, Findings, SessionAsker, judge, own_state, prepared, price, quick_folder
 from ledger.postgres_server import PostgresServer
 from ledger.zygote import BUGS, Death, Job, Kind, Zygote
+from sordino.ledger import sqlite
+from sordino.ledger.chain import Row
+from sordino.ledger.ledger import Ledger
+from sordino.ledger.sqlite import SqliteStore
 
 ASKED = ("a", "!b", "c", "a")
 """A question, one on which the engine fails, another one, and the first again."""
@@ -262,6 +269,37 @@ def test_others_go_on_when_a_process_is_killed(campaign: Campaign) -> None:
     assert campaign.problems == []
     assert campaign.kills
     assert campaign.seen
+
+
+@pytest.mark.parametrize("moment", [(Ledger, "_catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")], ids=lambda m: m[1])
+def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, str]) -> None:
+    """Right after the moment another one has made the ledger, been charged and begun to write: that is no damage."""
+    owner, name = moment
+    with quick_folder() as folder, own_state(folder / "state"), contextlib.ExitStack() as stack:
+        place = str(folder / "it.ledger")
+        if name == "_catch_up":
+            stack.enter_context(contextlib.closing(BareAsker(place, print)))
+        sound = getattr(owner, name)
+        others: list[BareAsker] = []
+
+        def slow(*arguments: Any, **options: Any) -> Any:
+            found = sound(*arguments, **options)
+            if not others:
+                patch.stop()
+                others.append(BareAsker(place, print))
+                others[0].ask("a")
+                others[0].ledger._store.begin()
+                others[0].ledger._store.append(Row(4, "", ""), others[0].ledger._store.head())
+            return found
+
+        patch = mock.patch.object(owner, name, staticmethod(slow) if owner is SqliteStore else slow)
+        patch.start()
+        asker = BareAsker(place, print)
+        others[0].ledger._store.rollback()
+        assert asker.ask("b")
+        assert asker.ledger.verify().charges == 2
+        for one in (asker, *others):
+            one.close()
 
 
 def twice(campaign: Campaign, most: int) -> int:

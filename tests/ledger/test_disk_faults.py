@@ -253,6 +253,13 @@ def test_a_ledger_is_made_and_opened_on_a_failing_disk(loop: Loop, operation: st
         assert set(loop.calls) >= {"write", "truncate", "sync", "delete"}
 
 
+def test_a_ledger_that_was_found_damaged_is_not_written_to(loop: Loop) -> None:
+    """What was read wrongly may still be in its memory, and would be written into the file."""
+    loop.run("repeat", "short read", lasting=True)
+    assert loop.problems == []
+    assert loop.refused
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_with_every_fault(loop: Loop, operation: str) -> None:

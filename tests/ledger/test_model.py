@@ -36,15 +36,21 @@ NAMES = st.integers(1, 99).map(str)
 PICKS = st.integers(0, 3)
 QUESTIONS = st.sampled_from(["q1", "q2"])
 ANALYSTS = st.sampled_from([None, "ana", "bea"])
-TINY = Fraction(1, 10**30)
+TINY = Fraction(1, 10**12)
+"""Everything is a multiple of it, as the ledger adds up decimal numbers without rounding."""
 SIZES = st.sampled_from(["none", "tiny", "third", "half", "all but a bit", "all", "a bit more", "twice"])
+
+
+def whole(amount: Fraction) -> Fraction:
+    """Rounded down to a multiple of the smallest amount."""
+    return amount // TINY * TINY
 
 
 def size(left: Fraction, name: str) -> Fraction:
     """A charge around what is left."""
     left = max(left, Fraction(0))
     return {
-        "none": Fraction(0), "tiny": TINY, "third": left / 3, "half": left / 2,
+        "none": Fraction(0), "tiny": TINY, "third": whole(left / 3), "half": whole(left / 2),
         "all but a bit": max(left - TINY, Fraction(0)), "all": left, "a bit more": left + TINY, "twice": 2 * left + TINY,
     }[name]  # fmt: skip
 
@@ -127,14 +133,14 @@ class Histories(RuleBasedStateMachine):
     @rule(h=HANDLES, change=st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(3, 2), Fraction(5, 2)]))
     def declare(self, h: int, change: Fraction) -> None:
         spent = sum(each.amount for each in self.model.asked.values())
-        cap = max(spent, Fraction(1, 7)) * change  # below, at and above what is spent
+        cap = whole(max(spent, Fraction(1, 7)) * change)  # below, at and above what is spent
         expected = cap != self.model.cap
         self.model.declare(cap)
         assert self.handle(h).declare(terms(self.dataset, cap)) is expected
 
     @rule(h=HANDLES, analyst=st.sampled_from(["*", "ana", "bea"]), part=st.none() | st.sampled_from([1, 2, 3, 9]))
     def allot(self, h: int, analyst: str, part: int | None) -> None:
-        budget = None if part is None else self.model.cap * part / 8
+        budget = None if part is None else whole(self.model.cap * part / 8)
         expected = self.model.allot(analyst, budget)
         found, _ = outcome(lambda: self.handle(h).allot(analyst, None if budget is None else Budget(budget)))
         assert found == expected

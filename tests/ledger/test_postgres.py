@@ -414,7 +414,7 @@ def test_a_standby_is_read_and_not_written_and_one_that_lagged_is_found(dataset:
             primary.stop("immediate")
             standby.start()
             standby.promote()
-            with pytest.raises(LedgerDamaged, match="an older or another copy: .* it had 7 entries"):
+            with pytest.raises(LedgerDamaged, match=r"an older or another copy: .* it had 7 entries"):
                 Ledger.open(dataset, copy)
             with Ledger(PostgresStore(copy)) as ledger:
                 assert ledger.verify(anchor).findings == (
@@ -500,9 +500,10 @@ def test_a_transaction_is_not_inherited(ledger: Ledger) -> None:
     row, first, parents = following(store), store.head(), store._connection
     store.begin()
     store._process -= 1  # as if this were a child that was forked now
-    for step in (lambda: store.append(row, first), store.commit):
-        with pytest.raises(LedgerUnavailable, match="that of another process"):
-            step()
+    with pytest.raises(LedgerUnavailable, match="that of another process"):
+        store.append(row, first)
+    with pytest.raises(LedgerUnavailable, match="that of another process"):
+        store.commit()
     store.rollback()
     assert parents.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS  # untouched
     assert store.head() == first  # by a connection of its own
@@ -539,7 +540,8 @@ def test_a_deadlock_is_solved_by_trying_again(
     monkeypatch.setattr(store, "append", meet)
     with ThreadPoolExecutor(1) as pool:
         assert pay(own, "a", "1/4").number == 2
-    assert met == [2, 2]
+    assert len(met) >= 2  # more if the writer was back before the other had noticed
+    assert set(met) == {2}
     assert own.verify()
 
 

@@ -94,7 +94,7 @@ def test_one_request_from_everybody_is_drawn_once(race: Race, store: str) -> Non
 
 
 def test_a_ledger_made_by_everybody_at_once_has_one_first_entry(race: Race, store: str) -> None:
-    # fails now: who opens between another's charge and that one's note in the state folder is told of an older copy
+    # once a bug: who opened it while another charged it was told of an older copy, or of a journal without its file
     racers = RACERS[store] // 2
     found = race("come_and_go", racers, 1)
     assert found["rounds"] == [{f"answer {found['id']}": racers * 4}]  # all were let in, to one ledger
@@ -122,7 +122,7 @@ STEPS += [(SqliteStore, name) for name in ("exists", "create", "head", "rows", "
 def test_another_process_may_come_in_at_every_step_of_opening(
     owner: Any, name: str, before: bool, made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # fails now before a note is read: a ledger that another made is "gone", and one that another charged is "an older copy"
+    # once a bug, before a note is read: a ledger that another made was "gone", and one that another charged "an older copy"
     dataset = declare(tmp_path)
     if made:
         with Ledger.open(dataset) as first:
@@ -156,7 +156,7 @@ def test_another_process_may_come_in_at_every_step_of_opening(
 
 
 def test_another_may_make_and_write_to_the_ledger_while_one_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # fails now: the journal of the other one is taken for what a lost ledger has left behind
+    # once a bug: the journal of the other one was taken for what a lost ledger has left behind
     dataset = declare(tmp_path)
     create = SqliteStore.create
     others: list[Ledger] = []
@@ -185,7 +185,7 @@ def test_another_may_make_and_write_to_the_ledger_while_one_is_made(tmp_path: Pa
 def test_an_interrupt_at_any_step_of_a_charge_leaves_nothing_locked(
     name: str, before: bool, store: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # fails now after begin: the transaction stays open, and the others wait for nothing
+    # once a bug, after begin: the transaction stayed open, and the others waited for nothing
     for module in (sqlite, postgres):
         monkeypatch.setattr(module, "PATIENCE", 0.2)
     dataset = declare(tmp_path)

@@ -268,7 +268,7 @@ def test_a_tail_removed_together_with_its_note_is_found_by_an_anchor_and_by_the_
             assert ledger.verify()  # it is a good ledger, of some time ago
             (finding,) = ledger.verify(anchor).findings
             assert "an older copy was put back" in finding
-        # fails now for the tails after the last charge: answers, budgets and sub-budgets are not noted by the machine
+        # once a bug, after the last charge: answers, budgets and sub-budgets were not noted by the machine
         with pytest.raises(LedgerDamaged, match="an older copy was put back"):
             Ledger.open(victim.dataset, as_declared=False).close()
 
@@ -312,7 +312,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_everything_else_that_was_edited_is_found(what: str, victim: Victim) -> None:
-    # fails now for rows before the first, and for the column `request`, which is compared with nothing
+    # once a bug: rows before the first, and the column `request`, were compared with nothing
     _apply(victim, [(OTHERS[what], ())])
     assert judge(victim.path, victim.before) == "detected"
 
@@ -357,7 +357,7 @@ def test_answers_that_were_edited_are_not_given_out(victim: Victim) -> None:
 
 @pytest.mark.parametrize("what", ["key changed", "key shortened", "key deleted"])
 def test_nothing_is_charged_under_a_changed_key(what: str, victim: Victim) -> None:
-    # fails now: without its key, a ledger writes fingerprints of the data that anybody can confirm
+    # once a bug: without its key, a ledger wrote fingerprints of the data that anybody could confirm
     (victim.path.parent / "visits.csv").touch()
     _apply(victim, [(OTHERS[what], ())])
     with pytest.raises(LedgerDamaged), Ledger.open(victim.dataset, as_declared=False) as ledger:
@@ -366,7 +366,7 @@ def test_nothing_is_charged_under_a_changed_key(what: str, victim: Victim) -> No
 
 @pytest.mark.parametrize("facts", [5, "ab", None, [], [["a", 1]], {}, {"a": []}])
 def test_entries_of_any_form_are_found_without_a_raw_error(facts: object) -> None:
-    # fails now with a TypeError or ValueError for facts that are no table
+    # once a bug: a TypeError or ValueError for facts that are no table
     entry = json.loads(Entry(1, START.hash, "declare", "now", {}).text)
     text = json.dumps({**entry, "facts": facts}, sort_keys=True, separators=(",", ":"))
     assert not verify_rows([Row(1, text, digest(text))])
@@ -377,7 +377,7 @@ ANY = ["[" * 100_000, '{"facts":' * 100_000, "", "\0", "NaN", '{"format":"sordin
 
 @pytest.mark.parametrize("text", ANY, ids=range(len(ANY)))
 def test_texts_of_any_form_are_found_without_a_raw_error(text: str) -> None:
-    # fails now with a RecursionError for deep ones
+    # once a bug: a RecursionError for deep ones
     assert not verify_rows([Row(1, text, digest(text))])
     with pytest.raises(InvalidInput, match="this is not an anchor"):
         Anchor.from_json(text)
@@ -385,7 +385,7 @@ def test_texts_of_any_form_are_found_without_a_raw_error(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["accept", "allot", "charge", "answer", "forfeit", "other"])
 def test_a_chain_that_does_not_start_with_a_declaration_is_found(kind: str) -> None:
-    # fails now for accept and allot, as a chain of exported lines
+    # once a bug: exported lines that start with accept or allot held
     facts = {"analyst": "ana", "allowance": None}
     assert not verify_rows([Entry(1, START.hash, kind, "now", facts).row])
 
@@ -489,7 +489,7 @@ CELLS = [
 
 @pytest.mark.parametrize("change", CELLS)
 def test_cells_of_other_types_while_a_session_is_open_are_refused(change: str, victim: Victim) -> None:
-    # fails now with a TypeError: the tables are STRICT, but whoever writes bytes is not bound by that
+    # once a bug, a TypeError: the tables are STRICT, but whoever writes bytes is not bound by that
     with Ledger.open(victim.dataset, as_declared=False) as ledger:
         with edited(victim.path) as connection:
             connection.execute("PRAGMA writable_schema = ON")
@@ -568,7 +568,7 @@ def test_an_old_write_ahead_log_cannot_take_charges_back(victim: Victim) -> None
 def test_what_a_ledger_leaves_behind_is_not_played_into_a_new_one(
     leftover: str, victim: Victim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # fails now for -wal: a new ledger is made beside it
+    # once a bug, for -wal: a new ledger was made beside it
     monkeypatch.setenv("SORDINO_STATE", "")
     victim.path.unlink()
     left = Path(f"{victim.path}{leftover}")
@@ -605,5 +605,5 @@ def test_an_old_copy_written_over_an_open_ledger_is_found(victim: Victim) -> Non
         victim.put_back()
         with pytest.raises(LedgerDamaged, match="cut short or put back"):
             pay(ledger, "after that", "1/64", analyst="ana")
-        # fails now: what the open session has seen is an anchor that verify does not use
+        # once a bug: what the open session has seen is an anchor that verify did not use
         assert not ledger.verify()

@@ -31,7 +31,7 @@ app = typer.Typer(
 
 _CONFIDENCE = Fraction(95, 100)
 _DELTAS = (Fraction(1, 10**9), Fraction(1, 10**6), Fraction(1, 10**3))
-_MOST_EPSILON = 1000
+_LEAST_EPSILON, _MOST_EPSILON = Fraction(1, 10**6), 1000
 _MOST_SAMPLES = 1000
 _FARTHEST = 10**6
 """Further from zero than so many scales the axis counts from the true value."""
@@ -46,7 +46,7 @@ WholeBudget = Annotated[
 Output = Annotated[Path | None, typer.Option(help="Write a picture: .png, .svg, .html or .json.")]
 
 
-@app.command()
+@app.command(short_help="Laplace noise, for one number.")
 def laplace(
     epsilon: Epsilon,
     sensitivity: Sensitivity = "1",
@@ -65,8 +65,9 @@ def laplace(
     asked = _Asked.read(_epsilon(epsilon), sensitivity, delta, value, samples, budget)
     mechanism = Laplace.calibrated(sensitivity=asked.sensitivity, epsilon=asked.epsilon, step=asked.step)
     loss = mechanism.loss(asked.sensitivity)
-    _write(loss, output)
-    page = _page(f"Laplace noise: sensitivity {_plain(asked.sensitivity)}, epsilon {_plain(asked.epsilon)}")
+    title = f"Laplace noise: sensitivity {_plain(asked.sensitivity)}, epsilon {_plain(asked.epsilon)}"
+    _write(loss, title, output)
+    page = _page(title)
     page.say(
         f"The exact value gets random noise of scale {rounded_up(mechanism.scale)}: the sensitivity divided by epsilon. "
         f"Whoever joins or leaves the table, every possible answer stays as likely as before up to a factor of e^epsilon = "
@@ -79,7 +80,7 @@ def laplace(
     _show_counts(page, loss, asked, output)
 
 
-@app.command()
+@app.command(short_help="Gaussian noise, for many numbers.")
 def gaussian(
     epsilon: Epsilon,
     sensitivity: Sensitivity = "1",
@@ -101,9 +102,10 @@ def gaussian(
     )
     mechanism = calibrated()
     loss = mechanism.loss(asked.sensitivity)
-    _write(loss, output)
-    title = f"sensitivity {_plain(asked.sensitivity)}, epsilon {_plain(asked.epsilon)}, delta {_plain(asked.delta)}"
-    page = _page(f"Gaussian noise: {title}")
+    promise = f"epsilon {_plain(asked.epsilon)}, delta {_plain(asked.delta)}"
+    title = f"Gaussian noise: sensitivity {_plain(asked.sensitivity)}, {promise}"
+    _write(loss, title, output)
+    page = _page(title)
     page.say(
         f"The exact value gets normal noise with standard deviation {rounded_up(mechanism.scale)}, the least that keeps the "
         f"promise: whoever joins or leaves the table, every event stays as likely as before up to a factor of e^epsilon = "
@@ -121,7 +123,7 @@ def gaussian(
     _show_counts(page, loss, asked, output)
 
 
-@app.command()
+@app.command(short_help="A survey without trust.")
 def randomized_response(
     epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon of one person's answer.")] = None,
     truth: Annotated[str | None, typer.Option(metavar="NUMBER", help="Or the probability of a true answer: 3/4.")] = None,
@@ -149,8 +151,9 @@ def randomized_response(
     slope, offset = response.coefficients
     error = response.interval(_CONFIDENCE, answers=persons)
     asked = _Asked.read(Fraction(loss.maximum()), "1", delta, "0", 0, budget)
-    _write(loss, output)
-    page = _page(f"Randomized response: truth {_share(response.truth)}, {categories} categories, {persons:,} persons")
+    title = f"Randomized response: truth {_share(response.truth)}, {categories} categories, {persons:,} persons"
+    _write(loss, title, output)
+    page = _page(title)
     other = "the other one" if categories == 2 else f"one of the {categories - 1:,} others, all equally likely"
     kept, factor = _share(response.truth), rounded_up(response.truth / response.other)
     page.say(
@@ -212,8 +215,8 @@ class _Asked:
 
 def _epsilon(text: str) -> Fraction:
     epsilon = positive(text, "--epsilon")
-    if epsilon > _MOST_EPSILON:
-        rule = f"epsilon above {_MOST_EPSILON} promises nothing"
+    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
+        rule = "epsilon must be between 1e-6, where noise is all there is, and 1000, where nothing is promised"
         raise InvalidInput(f"--epsilon {text!r}", rule, "Write --epsilon 0.5.")
     return epsilon
 
@@ -303,12 +306,16 @@ def _show_counts(page: Page, loss: Loss, asked: _Asked, output: Path | None) -> 
         page.heading(f"Picture: {output}")
 
 
-def _write(loss: Loss, output: Path | None) -> None:
+def _write(loss: Loss, title: str, output: Path | None) -> None:
     """The picture, before anything is printed: a path that cannot be written is a refusal."""
     if output is None:
         return
+    from sordino.privacy.loss.plot import save
+
+    picture = loss.plot()
+    picture.title.text = title  # the loss's own name can be longer than the picture
     try:
-        loss.plot(output)
+        save(picture, output)
     except OSError as error:
         rule = f"the picture cannot be written: {error.strerror or 'the file system refuses'}"
         raise InvalidInput(f"--output {str(output)!r}", rule, "Name a file in a folder that exists.") from None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from sordino.cli.numbers import digits_below, positive, rounded_up, tiny
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter
     from sordino.mechanisms.additive import Additive
     from sordino.privacy.budget import Budget
@@ -149,20 +151,28 @@ def how_many(each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Seque
 
 def counts(loss: Loss, budget: Budget) -> dict[str, int | None]:
     """How many releases with this loss fit into a budget, by each way of adding up; None where it would take too long."""
-    from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter
     from sordino.privacy.exact import float_lower
     from sordino.privacy.loss import GaussianLoss
 
-    charge = Charge.of(loss)
+    charge = _charge(loss)
     basic = _basic_count(loss, budget) if charge.pure is None else budget.epsilon // charge.pure
     ledger = TwoMeterFilter(budget).fits(charge)
     if isinstance(loss, GaussianLoss):  # its certified sum is what the meter adds up
         return {BASIC: basic, LEDGER: ledger, FIXED: ledger}
     most = float_lower(budget.epsilon)
-    start, reach = max(ledger, basic), _within_reach(_COUNTED, budget)  # what keeps the budget adaptively keeps it here
+    start = max(ledger, basic)  # what keeps the budget adaptively keeps it here
+    reach = _within_reach(_COUNTED, budget) if loss.total_variation() > 10 * budget.delta else 0
     fixed = _most(lambda count: (count * loss).epsilon(budget.delta) <= most, start, reach)
     return {BASIC: basic, LEDGER: ledger, FIXED: fixed}
+
+
+@lru_cache(maxsize=8)
+def _charge(loss: Loss) -> Charge:
+    """Worked out once for all budgets: the rho of some finite losses takes a second."""
+    from sordino.accounting.charge import Charge
+
+    return Charge.of(loss)
 
 
 def _kinds(mechanism: Noise, budget: Budget) -> list[str]:
