@@ -139,7 +139,7 @@ def mixed(dataset: Dataset, place: str | None, racers: int, rounds: int) -> dict
     """Everybody tries a size of their own: what was granted, and what was refused though it would fit even in the end."""
     Ledger.open(dataset, place).close()
     sizes = random.Random(5)
-    plan = [[Fraction(sizes.randrange(1, 60), 97) for _ in range(racers)] for _ in range(rounds)]
+    plan = [[Fraction(sizes.randrange(1, 60), 100) for _ in range(racers)] for _ in range(rounds)]
 
     def prepare() -> Turn:
         ledger = Ledger.open(dataset, place, as_declared=False)

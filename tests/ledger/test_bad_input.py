@@ -34,9 +34,14 @@ from sordino.ledger.witness import Seen, Witness
 from sordino.query.dataset import Dataset
 
 
-def files(folder: Path) -> dict[str, bytes | None]:
-    """Everything in a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+def files(folder: Path) -> dict[str, object]:
+    """Everything in a folder, as far as this user may look."""
+    found: dict[str, object] = {}
+    for path in folder.rglob("*"):
+        status = path.lstat()
+        readable = path.is_file() and os.access(path, os.R_OK)
+        found[str(path)] = path.read_bytes() if readable else (status.st_mode, status.st_size)
+    return found
 
 
 @contextmanager
@@ -374,18 +379,19 @@ def test_notes_that_cannot_be_written_or_read_do_not_matter(own_state: Path) -> 
     assert {key: kind for key, (kind, _) in found.items()} == dict.fromkeys(("open", "charge", "charge again"), "ok")
 
 
-def test_another_ledger_that_this_user_may_not_see_does_not_matter(own_state: Path) -> None:
+def test_another_ledger_that_this_user_may_not_see_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     # once a bug: a PermissionError, as whether the other ledger is still there was asked without care
-    with quick_folder() as folder, _shared() as dataset:
-        (folder / "hidden").mkdir()
-        other = declare(folder / "hidden", rows="80 81")
-        Ledger.open(other).close()
-        folder.chmod(0o755)
-        (folder / "hidden").chmod(0)
-        at(dataset).chmod(0o666)
-        for path in (*own_state.parents[:2], own_state, *own_state.iterdir()):
-            path.chmod(0o777)
-        found = _stranger(dataset)
+    with quick_folder() as folder:
+        state, hidden = folder / "state", folder / "hidden"
+        monkeypatch.setenv("SORDINO_STATE", str(state))
+        with _shared() as dataset:
+            Ledger.open(declare(hidden, rows="80 81")).close()
+            notes = list(state.glob("*.json"))
+            assert len(notes) == 2
+            hidden.chmod(0)
+            for path in (folder, state, *state.iterdir(), at(dataset)):
+                path.chmod(0o777)
+            found = _stranger(dataset)
     assert {key: kind for key, (kind, _) in found.items()} == dict.fromkeys(("open", "charge", "charge again"), "ok")
 
 

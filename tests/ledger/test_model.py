@@ -318,12 +318,12 @@ def test_a_ledger_in_postgres_does_what_the_model_does(postgres_server: Postgres
 
 @pytest.mark.slow
 def test_a_ledger_in_memory_does_what_the_model_does_for_long() -> None:
-    assert _run(MemoryHistories, 650, 100)["states"] > 60_000
+    assert _run(MemoryHistories, 700, 100)["states"] > 62_000
 
 
 @pytest.mark.slow
 def test_a_ledger_in_a_file_does_what_the_model_does_for_long() -> None:
-    assert _run(SqliteHistories, 420, 100)["states"] > 40_000
+    assert _run(SqliteHistories, 470, 100)["states"] > 38_000
 
 
 @pytest.mark.slow

@@ -323,7 +323,6 @@ def test_nothing_granted_is_lost(outage: Outage) -> None:
         ("synchronous = OFF", "lost", "the file is empty"),
         ("synchronous = NORMAL", "lost", "an older copy was put back"),
         ("synchronous = FULL", "lost", "an older copy was put back"),
-        ("synchronous = FULL", "lost", "the client has an answer that is not stored"),
         ("journal_mode = MEMORY", "torn", "the file is damaged"),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+from sordino.errors import LedgerUnavailable
 from sordino.ledger.chain import Link, Row
 from sordino.ledger.store import Busy
 
@@ -21,9 +23,13 @@ class MemoryStore:
         self._answers: dict[int, bytes] = {}
         self._requests: set[str] = set()
         self._key = key
+        self._process = os.getpid()
 
     def begin(self) -> None:
-        """Nothing to start."""
+        """Refuse in a forked child: its copy and the parent's would both grant what is left."""
+        if os.getpid() != self._process:
+            rule = "it is in the memory of another process, from which this one was forked"
+            raise LedgerUnavailable(self.place, rule, "Declare a ledger file, which processes can share.")
 
     def commit(self) -> None:
         """Nothing to finish."""

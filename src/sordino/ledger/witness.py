@@ -13,6 +13,7 @@ import platform
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from sordino.ledger.chain import Link, digest
@@ -59,6 +60,7 @@ class Witness:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or _folder()
+        self._secret: bytes | None = None
 
     def recall(self, place: str) -> Seen | None:
         """What was last seen at a place."""
@@ -97,15 +99,15 @@ class Witness:
         return {name: keyed(key, taken) for name, taken in samples.items()} if key else {}
 
     def _key(self) -> bytes | None:
-        if self._folder is None:
-            return None
+        if self._folder is None or self._secret is not None:
+            return self._secret
         path = self._folder / "key"
         with contextlib.suppress(OSError):
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._write(path, uuid.uuid4().bytes + uuid.uuid4().bytes)
-            return path.read_bytes()
-        return None
+            self._secret = path.read_bytes()
+        return self._secret
 
     def _write(self, path: Path, content: bytes) -> None:
         aside = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex}")
@@ -127,6 +129,7 @@ def machine_of(place: str) -> str:
     return "" if "://" in place else _machine()
 
 
+@lru_cache(maxsize=1)
 def _machine() -> str:
     with contextlib.suppress(OSError):
         return Path("/etc/machine-id").read_text().strip() or platform.node()
