@@ -31,9 +31,9 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path)
 
 
-def dataset(place: str | None) -> Dataset:
+def dataset(place: str | None, source: str = "visits.parquet") -> Dataset:
     columns = {"age": {"type": "int", "min": 0, "max": 110}}
-    return Dataset("visits.parquet", unit="row", columns=columns, budget=Budget(10**6, 1e-6), ledger=place)
+    return Dataset(source, unit="row", columns=columns, budget=Budget(10**6, 1e-6), ledger=place)
 
 
 def cycle(ledger: Ledger, number: int) -> None:

@@ -42,7 +42,7 @@ def main() -> None:
         names = ["two bare SQLite transactions"]
         server = PostgresServer()
         try:
-            ledgers["PostgreSQL"] = Ledger.open(dataset(server.address("bench")))
+            ledgers["PostgreSQL"] = Ledger.open(dataset(server.address("bench"), "other.parquet"))
             for name, ledger in ledgers.items():
                 names.append(name)
                 calls.append(lambda ledger=ledger: cycle(ledger, next(numbers)))  # type: ignore[misc]
