@@ -110,6 +110,7 @@ PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "half a header": (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(40)), "not a ledger", COPY),
     "database": (_database, "it is not a ledger of Sordino", "Check the path"),
     "dangling link": (lambda path: path.symlink_to("nowhere"), "it is a link to a file that is gone", FILE),
+    "link to itself": (lambda path: path.symlink_to(path), "it is a link to a file that is gone", FILE),
     "pipe": (os.mkfifo, "it is not a file", FILE),
     "journal": (_journal(b""), "its journal is there, but the file is gone", FILE),
     "journal with content": (_journal(b"x" * 600), "its journal is there, but the file is gone", FILE),

@@ -94,8 +94,10 @@ class Ledger:
         self._known = START
         self._state = State()
         try:
+            seen = None if witness is None else witness.recall(store.place)
+            notes = [] if witness is None else list(witness.others(store.place))
             self._catch_up()
-            self._recognise()
+            self._recognise(seen, notes)
         except BaseException:
             store.close()
             raise
@@ -354,6 +356,8 @@ class Ledger:
 
     def _append(self, step: Callable[[], _Draft | None]) -> Row | None:
         self._catch_up()
+        if next(iter(self._store.rows(self._state.link.sequence)), None) is not None:  # nobody else can be writing now
+            raise self._damaged("there are entries beyond its end")
         draft = step()
         if draft is None:
             self._store.rollback()
@@ -391,6 +395,7 @@ class Ledger:
 
     def _damaged(self, rule: str) -> LedgerDamaged:
         hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds. Nothing was granted."
+        self._failed = rule
         return LedgerDamaged(self.place, rule, hint)
 
     def _repeated(self, request: Request) -> Paid | None:
@@ -415,11 +420,10 @@ class Ledger:
         if payment is None or payment.receipt.hash != receipt.hash or payment.status != "unanswered":
             raise RequestRefused(receipt.request_id, "its charge is not open", "Only an open charge can be answered, once.")
 
-    def _recognise(self) -> None:
+    def _recognise(self, seen: Seen | None, notes: list[Seen]) -> None:
         """Refuse a ledger that is not the one, or not as far, as this machine has seen it."""
         if self._witness is None or self._at is None:
             return
-        seen = self._witness.recall(self.place)
         if seen is not None and not self._state.holds(seen.link):
             rule = f"an older copy was put back: it had {seen.count} entries, and has {self._state.link.sequence}"
             if seen.ledger != self.id:
@@ -427,7 +431,7 @@ class Ledger:
             elif self._state.link.sequence >= seen.count:
                 rule = f"its history was rewritten: entry {seen.count} is not the one that was seen here"
             raise LedgerDamaged(self.place, rule, f"Put the newest one back. {_ACCEPT}.")
-        notes, own = list(self._witness.others(self.place)), self._note(self._witness)
+        own = self._note(self._witness)
         for note in notes:
             if note.ledger != self.id:
                 continue
@@ -444,7 +448,7 @@ class Ledger:
 
     def _note(self, witness: Witness) -> Seen:
         sources = witness.sources(self._prints.samples())
-        return Seen(self.place, self.id, *self._state.link, sources, self._prints.paths(), machine_of(self.place))
+        return Seen(self.place, self._state.id, *self._state.link, sources, self._prints.paths(), machine_of(self.place))
 
     def _remember(self) -> None:
         """Let this machine note how far the ledger is."""
@@ -459,8 +463,8 @@ def protected_files(dataset: Dataset) -> dict[str, Path | None]:
 
 def _opened(place: Place, terms: Terms, witness: Witness | None, *, create: bool = True) -> Store:
     """The store at a place; a new one only where none was ever seen."""
+    seen = None if witness is None else witness.recall(place.shown)
     if not place.exists():
-        seen = None if witness is None else witness.recall(place.shown)
         if seen is not None:
             rule = f"it is gone: when it was last used here it had {seen.count} entries"
             raise LedgerUnavailable(place.shown, rule, f"Put it back; nothing is granted without it. {_ACCEPT}.")

@@ -7,6 +7,7 @@ that would undo it. A file comes into being whole, under its name, or not at all
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import sqlite3
 import time
@@ -142,14 +143,14 @@ class SqliteStore:
             self._open()
         try:
             return self._connection.execute(statement, values)
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
             raise _refusal(self.place, error) from None
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         cursor = self._run(statement, values)
         try:
             return list(cursor.fetchall())
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemoryError) as error:
             raise _refusal(self.place, error) from None
 
     def _one(self, statement: str, values: tuple[object, ...] = ()) -> Any:
@@ -233,10 +234,14 @@ def _uri(path: Path | str, mode: str) -> str:
 
 
 def _links(path: Path) -> int:
-    """How many names a file has; one that is just being made has two for a moment."""
+    """How many names a file has, once the one under which it was made is taken away."""
     for _ in range(50):
         if path.stat().st_nlink == 1:
             return 1
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+            with contextlib.suppress(OSError):
+                if left.samefile(path):  # its maker has not come so far yet, or was killed before
+                    left.unlink(missing_ok=True)
         time.sleep(0.01)
     return path.stat().st_nlink
 
@@ -260,7 +265,7 @@ def _fill(path: str, first: Row, key: bytes, connect: Connect) -> None:
 
 def _name(aside: Path, target: Path) -> bool:
     """Give the finished file its name, unless there is something under it."""
-    if os.path.lexists(f"{target}-journal"):  # it would be played back into the new file
+    if os.path.lexists(f"{target}-journal") and not os.path.lexists(target):  # it would be played back into the new file
         rule = "its journal is there, but the file is gone"
         raise LedgerDamaged(str(target), rule, "Put the file back, from a copy if need be.")
     try:
@@ -291,6 +296,8 @@ def _refusal(place: str, error: Exception) -> LedgerError | Busy:
         return LedgerUnavailable(
             place, f"it cannot be opened or made ({error.strerror})", "Check path, space and permissions."
         )
+    if isinstance(error, MemoryError):
+        return LedgerUnavailable(place, "there is not enough memory", "Free some and open a new session.")
     if isinstance(error, OverflowError | sqlite3.DataError):
         return LedgerUnavailable(place, "the answer is too large to be stored", "Ask for fewer groups.")
     code = getattr(error, "sqlite_errorcode", None)
