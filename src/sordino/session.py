@@ -20,7 +20,7 @@ from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
-from sordino.errors import EngineFailed, InvalidInput
+from sordino.errors import EngineFailed, InvalidInput, SordinoError
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
@@ -165,4 +165,8 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Session({', '.join(self.dataset.tables)}; {self.remaining})"
+        try:
+            left = str(self.remaining)
+        except SordinoError:  # closed, or its ledger cannot be read
+            left = "nothing can be asked"
+        return f"Session({', '.join(self.dataset.tables)}; {left})"

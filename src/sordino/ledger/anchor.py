@@ -41,7 +41,7 @@ class Anchor:
             fields = json.loads(text)
             known = fields["kind"] == "sordino-anchor" and fields["v"] == 1
             anchor = Anchor(fields["ledger"], fields["count"], fields["hash"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             known = False
         hexadecimal = set("0123456789abcdef")
         if (

@@ -12,7 +12,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -97,6 +97,8 @@ class Ledger:
             seen = None if witness is None else witness.recall(store.place)
             notes = [] if witness is None else list(witness.others(store.place))
             self._catch_up()
+            if digest(store.key()) != self._state.key_digest:
+                raise self._damaged("the secret of the ledger was changed")
             self._recognise(seen, notes)
         except BaseException:
             store.close()
@@ -231,7 +233,6 @@ class Ledger:
         row = self._write(step)
         if row is None:
             return before[0]
-        self._remember()
         return Paid(self._state.payments[row.sequence].receipt)
 
     def store(self, receipt: Receipt, answer: bytes) -> None:
@@ -242,7 +243,6 @@ class Ledger:
             return _Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
 
         self._write(step)
-        self._remember()
 
     def forfeit(self, receipt: Receipt) -> None:
         """Record that a charge will have no answer; it stays spent."""
@@ -288,7 +288,12 @@ class Ledger:
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Check all of it, against an anchor if one is given."""
         with self._lock():
-            return verify_store(self._store, anchor)
+            verdict = verify_store(self._store, anchor)
+            if verdict and self._known != START:  # what this session has seen is an anchor, too
+                row = next(iter(self._store.rows(self._known.sequence - 1)), None)
+                if row is None or (row.sequence, row.hash) != self._known:
+                    return replace(verdict, findings=("it was put back or rewritten while it was open",))
+            return verdict
 
     def export(self) -> Iterator[str]:
         """Its entries, one line each: each holds the SHA-256 of the line before, and the anchor that of the last."""
@@ -338,7 +343,11 @@ class Ledger:
         with self._lock():
             for _ in range(_ATTEMPTS):
                 self._usable()
-                self._store.begin()
+                try:
+                    self._store.begin()
+                except BaseException:
+                    self._store.rollback()
+                    raise
                 try:
                     row = self._append(step)
                 except Busy:
@@ -351,6 +360,8 @@ class Ledger:
                     raise
                 if row is not None:
                     self._take_in([row])
+                    self._known = self._state.link
+                    self._remember()
                 return row
             raise LedgerUnavailable(self.place, "other processes were always faster", "Try again. Nothing was granted.")
 

@@ -21,7 +21,7 @@ class MemoryStore:
     def __init__(self, first: Row, key: bytes) -> None:
         self._rows = [first]
         self._answers: dict[int, bytes] = {}
-        self._requests: set[str] = set()
+        self._requests: dict[str, int] = {}
         self._key = key
         self._process = os.getpid()
 
@@ -51,7 +51,7 @@ class MemoryStore:
             raise Busy
         self._rows.append(row)
         if request is not None:
-            self._requests.add(request)
+            self._requests[request] = row.sequence
         if answer is not None:
             self._answers[row.sequence] = answer
 
@@ -62,6 +62,10 @@ class MemoryStore:
     def answers(self) -> list[int]:
         """The numbers of all rows with an answer."""
         return list(self._answers)
+
+    def requests(self) -> dict[int, str]:
+        """The requests under which rows are kept, by the numbers of the rows."""
+        return {sequence: request for request, sequence in self._requests.items()}
 
     def key(self) -> bytes:
         """The secret of this ledger."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from sordino.errors import InvalidInput
 from sordino.ledger.chain import Row
 from sordino.ledger.sqlite import SqliteStore
 from sordino.ledger.store import Store
+from sordino.privacy.exact import show
 
 __all__ = ["Place"]
 
@@ -28,7 +30,12 @@ class Place:
     def of(where: str) -> Place:
         """The place of a path or an address."""
         if "://" not in where:
-            path = os.path.realpath(where)  # one file, one name: notes and journals go by it
+            if not where or any(unicodedata.category(c) in {"Cc", "Cs"} for c in where):
+                rule = "a path is proper text without control characters"
+                raise InvalidInput(show(where), rule, "Pass a path such as 'visits.ledger'.")
+            # one file, one name: notes and journals go by it; a link to nothing stays what it is, and is refused
+            path, at = os.path.realpath(where), Path(where).absolute()
+            path = path if os.path.lexists(path) else str(Path(os.path.realpath(at.parent)) / at.name)
             return Place(
                 path,
                 lambda: SqliteStore.exists(path),

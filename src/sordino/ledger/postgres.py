@@ -224,6 +224,11 @@ class PostgresStore:
         found = self._run("SELECT sequence FROM sordino.answers WHERE ledger = %s ORDER BY sequence", (self._name,))
         return [sequence for (sequence,) in found.fetchall()]
 
+    def requests(self) -> dict[int, str]:
+        """The requests under which rows are kept, by the numbers of the rows."""
+        statement = "SELECT sequence, request FROM sordino.entries WHERE ledger = %s AND request IS NOT NULL"
+        return dict(self._run(statement, (self._name,)).fetchall())
+
     def key(self) -> bytes:
         """The secret of this ledger."""
         found = self._run("SELECT key FROM sordino.secrets WHERE ledger = %s", (self._name,)).fetchone()

@@ -29,7 +29,7 @@ _APPLICATION = 0x50_52_44_4E
 _VERSION = 1
 _SCHEMA = (
     """CREATE TABLE entries (
-    sequence INTEGER PRIMARY KEY, text TEXT NOT NULL, hash TEXT NOT NULL, request TEXT UNIQUE
+    sequence INTEGER PRIMARY KEY CHECK (sequence > 0), text TEXT NOT NULL, hash TEXT NOT NULL, request TEXT UNIQUE
 ) STRICT""",
     "CREATE TABLE answers (sequence INTEGER PRIMARY KEY REFERENCES entries, bytes BLOB NOT NULL) STRICT",
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL, hash TEXT NOT NULL) STRICT",
@@ -41,6 +41,8 @@ _SCHEMA = (
         for action in ("UPDATE", "DELETE")
     ),
 )
+_BESIDE = ("-journal", "-wal")
+"""What SQLite keeps beside a file, and would play into a new one of its name."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH}
 _REASONS = {
     sqlite3.SQLITE_BUSY: ("another process is writing to it", "Try again, or look for a process that hangs"),
@@ -78,7 +80,7 @@ class SqliteStore:
     @staticmethod
     def exists(path: str | Path) -> bool:
         """Whether there is something at the path, or what a ledger leaves behind there."""
-        return os.path.lexists(path) or os.path.lexists(f"{path}-journal")
+        return any(os.path.lexists(f"{path}{ending}") for ending in ("", *_BESIDE))
 
     @staticmethod
     def create(path: str | Path, first: Row, key: bytes, connect: Connect = _connect) -> bool:
@@ -143,14 +145,14 @@ class SqliteStore:
             self._open()
         try:
             return self._connection.execute(statement, values)
-        except (sqlite3.Error, OverflowError, MemoryError) as error:
+        except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:  # a message may quote what was damaged
             raise _refusal(self.place, error) from None
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         cursor = self._run(statement, values)
         try:
             return list(cursor.fetchall())
-        except (sqlite3.Error, MemoryError) as error:
+        except (sqlite3.Error, MemoryError, UnicodeError) as error:
             raise _refusal(self.place, error) from None
 
     def _one(self, statement: str, values: tuple[object, ...] = ()) -> Any:
@@ -183,7 +185,7 @@ class SqliteStore:
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
         rows = self._rows("SELECT sequence, hash FROM head")
-        if len(rows) != 1:
+        if [tuple(map(type, row)) for row in rows] != [(int, str)]:  # STRICT does not bind who writes bytes
             raise LedgerDamaged(self.place, "the note of its last entry is gone", "Put it back from a copy.")
         return Link(*rows[0])
 
@@ -201,15 +203,20 @@ class SqliteStore:
     def answer(self, sequence: int) -> bytes | None:
         """The answer that was stored with this row."""
         found = self._one("SELECT bytes FROM answers WHERE sequence = ?", (sequence,))
-        return None if found is None else bytes(found)
+        return found if isinstance(found, bytes) else None
 
     def answers(self) -> list[int]:
         """The numbers of all rows with an answer."""
         return [row[0] for row in self._rows("SELECT sequence FROM answers ORDER BY sequence")]
 
+    def requests(self) -> dict[int, str]:
+        """The requests under which rows are kept, by the numbers of the rows."""
+        return dict(self._rows("SELECT sequence, request FROM entries WHERE request IS NOT NULL"))
+
     def key(self) -> bytes:
         """The secret of this ledger."""
-        return bytes(self._one("SELECT key FROM secret") or b"")
+        found = self._one("SELECT key FROM secret")
+        return found if isinstance(found, bytes) else b""
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file, and any change of its tables."""
@@ -265,7 +272,7 @@ def _fill(path: str, first: Row, key: bytes, connect: Connect) -> None:
 
 def _name(aside: Path, target: Path) -> bool:
     """Give the finished file its name, unless there is something under it."""
-    if os.path.lexists(f"{target}-journal") and not os.path.lexists(target):  # it would be played back into the new file
+    if any(os.path.lexists(f"{target}{ending}") for ending in _BESIDE) and not os.path.lexists(target):
         rule = "its journal is there, but the file is gone"
         raise LedgerDamaged(str(target), rule, "Put the file back, from a copy if need be.")
     try:

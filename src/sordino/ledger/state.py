@@ -62,6 +62,8 @@ class State:
 
     def read(self, entry: Entry, hash_: str, *, strictly: bool = False) -> None:
         """Take in the next entry of a checked chain; `strictly` also asks whether each charge was within the budget."""
+        if self.terms is None and entry.kind != "declare":
+            raise Broken("the first entry does not declare a budget")
         try:
             shape = _SHAPES.get(entry.kind)
             if shape is None:

@@ -52,6 +52,9 @@ class Store(Protocol):
     def answers(self) -> list[int]:
         """The numbers of all rows with an answer."""
 
+    def requests(self) -> dict[int, str]:
+        """The requests under which rows are kept, by the numbers of the rows."""
+
     def key(self) -> bytes:
         """The secret of this ledger, with which fingerprints of sources are made."""
 

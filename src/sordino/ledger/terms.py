@@ -12,12 +12,15 @@ from typing import Any
 
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.errors import InvalidDeclaration
+from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Dataset
 
 __all__ = ["Allowance", "Terms", "charge_facts", "read_charge", "short"]
+
+
+_LONGEST = 8192
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Allowance:
 
     budget: Budget
     reserved_delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        numbers = (self.budget.epsilon, self.budget.delta, self.reserved_delta)
+        if max(max(x.numerator, x.denominator).bit_length() for x in numbers) > _LONGEST:
+            rule = "a budget must be written down, and this fraction has too many digits"
+            raise InvalidInput(str(self.budget), rule, "Round it to a decimal number.")
 
     def meter(self, spent: Charge = NOTHING) -> TwoMeterFilter:
         """The filter that keeps the budget, after what was spent."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from sordino.errors import LedgerError
+from sordino.errors import LedgerDamaged
 from sordino.ledger.anchor import Anchor
 from sordino.ledger.chain import START, Broken, Link, Row, breaks, digest, linked
 from sordino.ledger.state import State
@@ -85,7 +85,7 @@ def verify_store(store: Store, anchor: Anchor | None = None) -> Verdict:
         rows = list(store.rows())
         # what others appended since the head was read
         rows = rows if store.head() == head else [row for row in rows if row.sequence <= head.sequence]
-    except LedgerError as error:
+    except LedgerDamaged as error:  # one that cannot be read now is not a finding
         found.append(error.rule)
     verdict, state = _verified(rows, anchor, head)
     found += verdict.findings
@@ -97,13 +97,17 @@ def verify_store(store: Store, anchor: Anchor | None = None) -> Verdict:
 def _gathered(check: Callable[[], Iterable[str]]) -> Iterable[str]:
     try:
         return list(itertools.islice(check(), _MOST))
-    except LedgerError as error:
+    except LedgerDamaged as error:
         return [error.rule]
 
 
 def _answers(store: Store, state: State) -> Iterator[str]:
     if digest(store.key()) != state.key_digest:
         yield "the secret of the ledger was changed"
+    asked = {sequence: request for request, sequence in state.requests.items()}
+    stored = {sequence: request for sequence, request in store.requests().items() if sequence <= state.link.sequence}
+    for sequence, _ in sorted(asked.items() ^ stored.items()):
+        yield f"entry {sequence} is kept under another request than it says"
     kept = set(store.answers())
     for payment in state.payments.values():
         if payment.status != "answered":
