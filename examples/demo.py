@@ -80,12 +80,12 @@ def main() -> None:
 
         title("2. Average cost of those over 65, for epsilon 0.25")
         cost = session.sql(COST, epsilon=0.25)
-        average = {"": float(truth[truth.age >= 65].cost.mean())}
+        average: dict[object, float] = {"": float(truth[truth.age >= 65].cost.mean())}
         beside_truth(cost, average, lambda x: f"{x:,.2f}")
 
         title("3. Median age, for epsilon 0.1: the same, asked in Python")
         age = session.table("visits").agg(age=so.median("age")).run(epsilon=0.1)
-        median = {"": float(truth.age.median())}
+        median: dict[object, float] = {"": float(truth.age.median())}
         beside_truth(age, median, lambda x: f"{x:.0f}")
 
         title("4. Home towns, for epsilon 0.5: which towns there are is not public")

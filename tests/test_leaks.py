@@ -97,6 +97,14 @@ class Counted:
     def schema(self, table: Any) -> Any:
         return self._inner.schema(table)
 
+    @property
+    def progress(self) -> float | None:
+        found: float | None = self._inner.progress
+        return found
+
+    def interrupt(self) -> None:
+        self._inner.interrupt()
+
     def close(self) -> None:
         self._inner.close()
 

@@ -324,14 +324,16 @@ def test_reserved_deltas_are_a_meter_of_their_own() -> None:
 
 
 @each_filter
-def test_a_lowered_budget_refuses_everything(kind: type[Filter]) -> None:
-    """A stored state may exceed a budget that was lowered since: then nothing is allowed, and nothing breaks."""
+def test_a_lowered_budget_refuses_all_that_costs(kind: type[Filter]) -> None:
+    """A stored state may exceed a budget that was lowered since: then only what reveals nothing is allowed."""
     meter = kind(BUDGET, spent=Charge(Fraction(5), Fraction(5), Fraction(5), Fraction(1, 2)))
     assert meter.remaining.meters == (None, None, None)
     assert meter.fits(Charge.of(LaplaceLoss(ONE))) == 0
-    for charge in (NOTHING, Charge.of(LaplaceLoss(ONE))):
+    least = Fraction(1, 10**300)
+    for charge in (Charge.of(LaplaceLoss(ONE)), Charge(least, least, least), replace(NOTHING, delta=least)):
         with pytest.raises(BudgetExceeded):
             meter.spend(charge)
+    assert meter.spend(NOTHING) == meter
 
 
 @pytest.mark.parametrize(
