@@ -79,8 +79,7 @@ def usual_answers(meter: TwoMeterFilter) -> dict[str, int]:
 
     found = {"laplace": meter.fits(Charge(USUAL, _USUAL_LAPLACE_MU**2))}
     if meter.free_delta:
-        from sordino.privacy.normal_pair import largest_mu
+        from sordino.cli.shown_meter import shown_mu
 
-        mu = largest_mu(USUAL, meter.free_delta)
-        found["gaussian"] = meter.fits(Charge(None, mu**2))
+        found["gaussian"] = meter.fits(Charge(None, shown_mu(USUAL, meter.free_delta) ** 2))
     return found

@@ -74,11 +74,17 @@ def standing_of(dataset: Dataset, analyst: str | None = None) -> Standing:
     ledger = existing_ledger(dataset)
     if ledger is None:
         place = ledger_place(dataset).shown
-        return Standing(place, False, declared, declared, {}, (), analyst, declared.allowance.meter())
+        return Standing(place, False, declared, declared, {}, (), analyst, _shown(declared))
     with ledger:
         terms, payments = ledger.terms, ledger.payments
-        meter = terms.allowance.meter(spent_on(payments)) if analyst is None else ledger.meter(analyst)
+        meter = _shown(terms, payments) if analyst is None else ledger.meter(analyst)
         return Standing(ledger.place, True, terms, declared, ledger.allotments, payments, analyst, meter)
+
+
+def _shown(terms: Terms, payments: Sequence[Payment] = ()) -> TwoMeterFilter:
+    from sordino.cli.shown_meter import ShownMeter
+
+    return ShownMeter(terms.allowance.budget, terms.allowance.reserved_delta, spent_on(payments))
 
 
 def spent_on(payments: Sequence[Payment]) -> Charge:
