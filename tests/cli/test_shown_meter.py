@@ -19,7 +19,7 @@ EPSILONS = [Fraction(x) for x in ("1/10000000", "1/1000000", "1/1000", "1/10", "
 DELTAS = [Fraction(x) for x in ("1/2", "1/100", "1/1000000", "1e-12", "1e-100", "1e-250")]
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), itertools.product(EPSILONS, DELTAS))
+@pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, DELTAS)))
 def test_the_shown_mu_is_a_hair_below_the_certified_one(epsilon: Fraction, delta: Fraction) -> None:
     shown, true = shown_mu(epsilon, delta), largest_mu(epsilon, delta)
     assert true * (1 - Fraction(2, 10**7)) < shown <= true
