@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
-from sordino.errors import BudgetExceeded, EngineFailed, InvalidDeclaration, InvalidInput, SordinoError
+from sordino.errors import (
+    BudgetExceeded,
+    EngineFailed,
+    InvalidDeclaration,
+    InvalidInput,
+    LedgerMismatch,
+    RequestRefused,
+    SordinoError,
+)
 from sordino.ledger.receipt import Receipt
 from tape import Tape, replay
 
@@ -257,3 +266,95 @@ def test_intervals_cover_the_bounded_truth(mechanism: str) -> None:
     total = 5 * int((~truth["mean"].isna()).sum())
     for name, hits in covered.items():
         assert hits / total > 0.95 - 3 * np.sqrt(0.95 * 0.05 / total), name
+
+
+DECLARATION = """
+[budget]
+epsilon = 1
+[tables.people]
+source = "people.csv"
+unit = "row"
+[tables.people.columns]
+age = { type = "int", min = 0, max = 110 }
+"""
+COUNT = "SELECT COUNT(*) AS n FROM people"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> so.Dataset:
+    (tmp_path / "people.csv").write_text("age\n" + "\n".join(map(str, range(100))) + "\n")
+    (tmp_path / "people.toml").write_text(DECLARATION)
+    return so.Dataset.load(tmp_path / "people.toml")
+
+
+def test_a_budget_outlives_its_session(people: so.Dataset, tmp_path: Path) -> None:
+    with so.Session(people) as session:
+        session.sql(COUNT, epsilon=Fraction(3, 4))
+    assert (tmp_path / "people.ledger").exists()
+    with so.Session(people) as session:
+        assert session.remaining.pure == Fraction(1, 4)
+        with pytest.raises(BudgetExceeded):
+            session.sql(COUNT, epsilon=Fraction(1, 2))
+
+
+def test_the_same_request_is_drawn_once(people: so.Dataset) -> None:
+    with so.Session(people) as session:
+        first = session.sql(COUNT, epsilon=1, request_id="r")
+    with so.Session(people) as session:  # nothing is left, and nothing is needed
+        again = session.sql("select  count(*) n FROM people", epsilon=1, request_id="r")
+        asked = session.table("people").agg(n=so.count()).run(epsilon=1, request_id="r")
+        assert first.to_json() == again.to_json() == asked.to_json()
+        assert first.receipt == again.receipt
+        for other in ({"epsilon": 0.5}, {"epsilon": 1, "confidence": 0.9}, {"error": 5}):
+            with pytest.raises(RequestRefused, match="stands for another question"):
+                session.sql(COUNT, request_id="r", **other)
+        assert len(session.receipts) == 1
+
+
+def test_a_failing_query_forfeits_its_charge(people: so.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    with so.Session(people) as session:
+        for error, seen in ((RuntimeError, EngineFailed), (KeyboardInterrupt, KeyboardInterrupt)):
+            with monkeypatch.context() as patch:
+                patch.setattr(session._engine, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
+                with pytest.raises(seen):
+                    session.sql(COUNT, epsilon=Fraction(1, 4), request_id=seen.__name__)
+            with pytest.raises(RequestRefused, match="its query failed"):
+                session.sql(COUNT, epsilon=Fraction(1, 4), request_id=seen.__name__)
+        assert session.remaining.pure == Fraction(1, 2)
+        assert [payment.status for payment in session.ledger.payments] == ["forfeited", "forfeited"]
+        assert session.ledger.verify()
+
+
+def test_analysts_have_their_parts(people: so.Dataset) -> None:
+    with so.Session(people, analyst="ana") as session:
+        session.ledger.allot("ana", so.Budget(Fraction(1, 2)))
+        assert session.fits(COUNT, epsilon=Fraction(1, 4)) == 2
+        session.sql(COUNT, epsilon=Fraction(1, 2))
+        with pytest.raises(BudgetExceeded):
+            session.sql(COUNT, epsilon=Fraction(1, 4))
+    with pytest.raises(InvalidInput, match="there is none for them"):
+        so.Session(people)
+    for analyst in (5, "", " a", "a\nb"):
+        with pytest.raises(InvalidInput, match="analyst"):
+            so.Session(people, analyst=analyst)  # type: ignore[arg-type]
+
+
+def test_another_budget_than_the_recorded_one_is_refused(people: so.Dataset) -> None:
+    so.Session(people).close()
+    with pytest.raises(LedgerMismatch, match="sordino budget set"):
+        so.Session(people, so.Budget(2))
+
+
+def test_another_ledger_may_be_given(people: so.Dataset, tmp_path: Path) -> None:
+    with so.Session(people, ledger=tmp_path / "elsewhere.ledger") as session:
+        assert session.ledger.place == str((tmp_path / "elsewhere.ledger").resolve())
+    for wrong in (5, b"x", "a\0b", ""):
+        with pytest.raises(InvalidInput):
+            so.Session(people, ledger=wrong)  # type: ignore[arg-type]
+
+
+def test_a_query_can_be_stopped(people: so.Dataset) -> None:
+    with so.Session(people) as session:
+        session.interrupt()  # nothing runs, so nothing happens
+        assert session.progress is None
+        assert session.sql(COUNT, epsilon=Fraction(1, 2)).value() is not None

@@ -256,7 +256,8 @@ class Ledger:
     def declare(self, terms: Terms) -> bool:
         """Put another budget, or other tables, in force, as the owner; False if they are in force already.
 
-        Privacy: all answers together keep the largest epsilon and the largest delta that were ever in force.
+        Privacy: all answers together keep the largest epsilon that was ever in force, and as delta the sum of its largest
+        part for keys and its largest rest (ledger.md, P2).
         """
         return self._write(lambda: None if terms == self._state.terms else _Draft("declare", terms.facts)) is not None
 

@@ -1,0 +1,208 @@
+"""What a reviewer once broke: forks, interrupts, long fractions, hostile entries, and who may read the file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import sordino as so
+from ledger.visits import declare, pay, pure, spent
+from sordino.errors import BudgetExceeded, LedgerUnavailable
+from sordino.ledger.chain import START, Entry, Link, Row
+from sordino.ledger.ledger import Ledger
+from sordino.ledger.receipt import Request
+from sordino.ledger.state import State
+from sordino.ledger.verify import verify_rows
+from sordino.query.dataset import Dataset
+
+
+def test_a_new_ledger_is_readable_for_its_owner_only(tmp_path: Path) -> None:
+    with Ledger.open(declare(tmp_path)) as ledger:
+        assert stat.S_IMODE(Path(ledger.place).stat().st_mode) == 0o600
+
+
+def test_sums_stay_short_whatever_denominators_are_chosen(tmp_path: Path) -> None:
+    with Ledger.open(declare(tmp_path)) as ledger:
+        total = Fraction(0)
+        for i in range(40):
+            amount = Fraction(1, 10**6 + 2 * i + 1) * Fraction(2**900, 3**570)  # no two have a common factor worth naming
+            pay(ledger, f"r{i}", amount)
+            total += amount
+        assert total <= spent(ledger) < total + Fraction(1, 10**60)  # rounded up, by next to nothing
+        assert spent(ledger).denominator.bit_length() < 400
+        assert ledger.verify()
+
+
+def test_thirds_and_floats_are_exact(tmp_path: Path) -> None:
+    with Ledger.open(declare(tmp_path, 3)) as ledger:
+        for i in range(3):
+            pay(ledger, f"third {i}", "1/3")
+        for i in range(10):
+            pay(ledger, f"tenth {i}", "1/10")
+        pay(ledger, "float", Fraction(0.1))
+        assert spent(ledger) == 2 + Fraction(0.1)
+
+
+def in_child(action: object) -> int:
+    """The exit code of a forked child that runs an action: 0 if it returned, 7 if the ledger refused."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            assert callable(action)
+            action()
+            code = 0
+        except LedgerUnavailable:
+            code = 7
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
+    with Ledger.open(declare(tmp_path)) as ledger:
+        pay(ledger, "before", "1/10")
+        held, done = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with ledger._lock():
+                held.set()
+                done.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait(60)
+        try:
+            code = in_child(lambda: pay(ledger, "child", "1/10"))
+        finally:
+            done.set()
+            thread.join()
+        assert code == 0
+        assert [p.receipt.request_id for p in ledger.payments] == ["before", "child"]
+        assert ledger.verify()
+
+
+def test_a_ledger_in_memory_is_not_spent_twice_by_a_child() -> None:
+    columns = {"age": {"type": "int", "min": 0, "max": 110}}
+    ledger = Ledger.open(Dataset("v.csv", unit="row", columns=columns, budget=so.Budget(1)))
+    assert in_child(lambda: pay(ledger, "child", "1/2")) == 7
+    pay(ledger, "parent", 1)
+    with pytest.raises(BudgetExceeded):
+        pay(ledger, "more", "1/100")
+
+
+def test_an_interrupt_while_entries_are_read_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = declare(tmp_path)
+    with Ledger.open(data) as one, Ledger.open(data) as other:
+        for i in range(3):
+            pay(other, f"r{i}", "1/10", b"x")
+        read, calls = State.read, iter(range(100))
+
+        def interrupted(self: State, entry: Entry, hash_: str, *, strictly: bool = False) -> None:
+            read(self, entry, hash_, strictly=strictly)
+            if next(calls) == 2:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(State, "read", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                _ = one.payments
+        assert spent(one) == Fraction(3, 10)
+        pay(one, "after", "7/10")
+        assert one.verify()
+
+
+def chained(ledger: Ledger, *entries: tuple[str, dict[str, object]]) -> list[Row]:
+    """The rows of a ledger with further ones behind them, hashes and all, as a forger would write them."""
+    rows = list(ledger._store.rows())
+    link = Link(rows[-1].sequence, rows[-1].hash)
+    for kind, facts in entries:
+        rows.append(Entry(link.sequence + 1, link.hash, kind, "", facts).row)
+        link = Link(rows[-1].sequence, rows[-1].hash)
+    return rows
+
+
+AMOUNTS = [
+    "1e999999999",
+    "1e-30000000",
+    "0.5",
+    "1/0",
+    "-1",
+    "2/4",
+    " 1",
+    "1/",
+    "",
+    "+1",
+    "\u0661",
+    "1" * 5000,
+    1,
+    0.5,
+    True,
+    [],
+]
+
+
+@pytest.mark.parametrize("amount", AMOUNTS, ids=lambda a: str(a)[:12])
+def test_amounts_that_are_no_fractions_are_found_at_once(tmp_path: Path, amount: object) -> None:
+    with Ledger.open(declare(tmp_path)) as ledger:
+        request = Request("r", "q")
+        facts: dict[str, object] = {
+            "request": "r",
+            "body": request.body,
+            "question": "q",
+            "offer": "",
+            "analyst": None,
+            "sources": {},
+        }
+        charge = {"pure": "1/4", "mu_squared": None, "rho": None, "delta": "0"}
+        assert verify_rows(chained(ledger, ("charge", {**facts, "charge": charge})))
+        verdict = verify_rows(chained(ledger, ("charge", {**facts, "charge": {**charge, "pure": amount}})))
+        assert verdict.findings == ("entry 2 lacks facts of its kind",)
+
+
+def test_a_question_that_was_exchanged_is_found(tmp_path: Path) -> None:
+    with Ledger.open(declare(tmp_path)) as ledger:
+        request = Request("r", "SELECT 1")
+        charge = {"pure": "1/4", "mu_squared": None, "rho": None, "delta": "0"}
+        facts = {"request": "r", "body": request.body, "offer": "", "analyst": None, "sources": {}, "charge": charge}
+        assert verify_rows(chained(ledger, ("charge", {**facts, "question": "SELECT 1"})))
+        verdict = verify_rows(chained(ledger, ("charge", {**facts, "question": "SELECT 2"})))
+        assert verdict.findings == ("entry 2 has a question that does not fit its digest",)
+
+
+def test_a_forged_charge_beyond_the_cap_is_found(tmp_path: Path) -> None:
+    with Ledger.open(declare(tmp_path)) as ledger:
+        request = Request("r", "q")
+        facts: dict[str, object] = {
+            "request": "r",
+            "body": request.body,
+            "question": "q",
+            "offer": "",
+            "analyst": None,
+            "sources": {},
+        }
+        charge = {"pure": "5/4", "mu_squared": None, "rho": None, "delta": "0"}
+        verdict = verify_rows(chained(ledger, ("charge", {**facts, "charge": charge})))
+        assert verdict.findings == ("entry 2 charges more than was left",)
+
+
+def test_a_deeply_nested_line_is_no_entry() -> None:
+    text = "[" * 200_000
+    assert verify_rows([Row(1, text, START.hash)]).findings[-1] == "entry 1 is not an entry"
+
+
+def test_what_is_granted_is_what_was_checked(tmp_path: Path) -> None:
+    """A charge that is rounded up when written down must fit as it is written."""
+    with Ledger.open(declare(tmp_path)) as ledger:
+        odd = Fraction(3**400, 3**400 * 2 + 1)  # a hair below one half, off the grid
+        pay(ledger, "a", odd)
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(pure(1 - odd), Request("b", "q"))
+        pay(ledger, "c", 1 - spent(ledger))
+        assert spent(ledger) == 1
+        assert ledger.verify()
