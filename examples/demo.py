@@ -17,6 +17,7 @@ from rich.table import Table
 import sordino as so
 from hospital import write
 from picture import draw
+from sordino.ledger.witness import Witness
 
 OUTPUT = Path("demo-output")
 WARDS = "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward ORDER BY visits DESC"
@@ -59,8 +60,9 @@ def beside_truth(answer: so.Answer, truth: Mapping[object, float], show: Callabl
 
 
 def main() -> None:
+    # Each demo starts with a new ledger, on purpose. Without the second line the loss of the old one would be noticed.
     shutil.rmtree(OUTPUT, ignore_errors=True)
-    os.environ["SORDINO_STATE"] = str(OUTPUT / "state")  # each demo starts with a new ledger; nobody shall miss the old one
+    Witness().forget(str((OUTPUT / "visits.ledger").resolve()))
     declaration = write(OUTPUT)
     truth: Any = pq.read_table(OUTPUT / "visits.parquet").to_pandas()  # known here only because the table is made up
     title("A hospital has a table")
