@@ -37,7 +37,10 @@ def main() -> None:
 
     numbers = itertools.count()
     with folder() as where:
-        ledgers = {"memory": Ledger.open(dataset(None)), "SQLite": Ledger.open(dataset(str(where / "a.ledger")))}
+        ledgers = {
+            "memory, not durable": Ledger.open(dataset(None)),
+            "SQLite": Ledger.open(dataset(str(where / "a.ledger"))),
+        }
         calls = [bare(where / "bare.db")]
         names = ["two bare SQLite transactions"]
         server = PostgresServer()
