@@ -80,7 +80,7 @@ def set_(file: Declaration, yes: Yes = False) -> None:
             prose(f"In force already: {declared}.")
             return
         note(f"in force  {kept}\ndeclared  {declared}\n", indent=10)
-        note("All answers together keep the largest epsilon and the largest delta that were ever in force.")
+        note("All answers together keep the largest epsilon, and of delta the largest parts, that were ever in force.")
         left = declared.allowance.meter(standing.spent_on(ledger.payments)).remaining
         if left.meters == (None, None, None) or left.delta < 0:
             note("More than the declared budget is spent already, so that nothing more would be answered.")
