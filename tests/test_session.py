@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import threading
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -332,8 +335,8 @@ def test_analysts_have_their_parts(people: so.Dataset) -> None:
         session.sql(COUNT, epsilon=Fraction(1, 2))
         with pytest.raises(BudgetExceeded):
             session.sql(COUNT, epsilon=Fraction(1, 4))
-    with pytest.raises(InvalidInput, match="there is none for them"):
-        so.Session(people)
+    with so.Session(people) as session, pytest.raises(InvalidInput, match="there is none for them"):
+        session.sql(COUNT, epsilon=Fraction(1, 4))
     for analyst in (5, "", " a", "a\nb"):
         with pytest.raises(InvalidInput, match="analyst"):
             so.Session(people, analyst=analyst)  # type: ignore[arg-type]
@@ -358,3 +361,80 @@ def test_a_query_can_be_stopped(people: so.Dataset) -> None:
         session.interrupt()  # nothing runs, so nothing happens
         assert session.progress is None
         assert session.sql(COUNT, epsilon=Fraction(1, 2)).value() is not None
+
+
+def test_an_answer_that_was_paid_for_stays_within_reach(people: so.Dataset) -> None:
+    """Also for one who has no sub-budget, now that others have."""
+    with so.Session(people) as session:
+        first = session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")
+        session.ledger.allot("ana", so.Budget(Fraction(1, 2)))
+    with so.Session(people) as session:
+        assert session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r").to_json() == first.to_json()
+
+
+def test_a_closed_session_charges_nothing(people: so.Dataset) -> None:
+    session = so.Session(people)
+    session.close()
+    session.close()
+    with pytest.raises(SordinoError, match="closed"):
+        session.sql(COUNT, epsilon=Fraction(1, 4))
+    with so.Session(people) as other:
+        assert other.receipts == ()
+
+
+def test_closing_stops_other_threads_before_they_are_charged(people: so.Dataset) -> None:
+    budget = so.Dataset(people.tables["people"].source.path, name="people", unit="row", budget={"epsilon": 1000},
+                        columns={"age": {"type": "int", "min": 0, "max": 110}}, ledger=people.file.parent / "many.ledger")  # type: ignore[union-attr]  # fmt: skip
+    session = so.Session(budget)
+    started, ended = threading.Barrier(4), []
+
+    def ask() -> None:
+        session.sql(COUNT, epsilon=Fraction(1, 100))
+        started.wait(60)
+        try:
+            while True:
+                session.sql(COUNT, epsilon=Fraction(1, 100))
+        except SordinoError as error:
+            ended.append(type(error).__name__)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    started.wait(60)
+    session.close()
+    for thread in threads:
+        thread.join(60)
+    assert len(ended) == 3
+    with so.Session(budget) as other:
+        charged = len(other.receipts)
+        assert other.ledger.verify()
+    with pytest.raises(SordinoError):
+        session.sql(COUNT, epsilon=Fraction(1, 100))
+    with so.Session(budget) as other:
+        assert len(other.receipts) == charged
+
+
+def test_a_forked_child_is_refused_before_it_is_charged(people: so.Dataset) -> None:
+    with so.Session(people) as session:
+        first = session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                session.sql(COUNT, epsilon=Fraction(1, 4), request_id="child")
+            except InvalidInput:
+                again = session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")  # what is stored needs no engine
+                code = 0 if again.to_json() == first.to_json() else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert len(session.receipts) == 1
+
+
+def test_a_session_that_nobody_closes_leaves_no_folder(people: so.Dataset) -> None:
+    session = so.Session(people)
+    folder = session._engine._folder  # type: ignore[attr-defined]
+    assert folder.exists()
+    del session
+    gc.collect()
+    assert not folder.exists()

@@ -73,10 +73,10 @@ class Session:
             )
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
         self.analyst = None if analyst is None else checked_analyst(analyst)
+        self._process: int | None = os.getpid()
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
             stack.callback(self.ledger.close)
-            self.ledger.meter(analyst)  # refuses one without a sub-budget, where there are any
             self._engine: Engine = DuckDB(dataset.tables.values(), memory=memory, threads=threads)
             stack.callback(self._engine.close)
             for table in dataset.tables.values():
@@ -102,10 +102,21 @@ class Session:
         paid = self.ledger.stored(request)
         if paid is None:
             plan = self._plan(query, offer)
+            self._expect_engine()
             paid = self.ledger.charge(plan.charge, request)
             if paid.answer is None:
                 paid = self._answered(plan, paid.receipt)
         return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def _expect_engine(self) -> None:
+        """Refuse, before anything is charged, where the engine could not answer."""
+        if self._process is None:
+            raise InvalidInput("a closed session", "it answers no more questions", "Open a new session.")
+        if self._process != os.getpid():
+            rule = "its engine belongs to the process that opened it, from which this one was forked"
+            raise InvalidInput(
+                "a session of another process", rule, "Open a session in each process; they share the ledger."
+            )
 
     def _answered(self, plan: Plan, receipt: Receipt) -> Paid:
         """The answer to an open charge, stored."""
@@ -154,9 +165,13 @@ class Session:
         self._engine.interrupt()
 
     def close(self) -> None:
-        """Close the engine and the ledger."""
-        self._engine.close()
-        self.ledger.close()
+        """Close the engine, which stops what other threads are asking, and the ledger."""
+        owned, self._process = self._process == os.getpid(), None
+        try:
+            if owned:
+                self._engine.close()
+        finally:
+            self.ledger.close()
 
     def __enter__(self) -> Self:
         return self

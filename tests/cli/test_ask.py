@@ -24,6 +24,7 @@ from sordino.engines.duckdb import DuckDB
 from sordino.errors import EngineFailed, InvalidInput
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.state import Payment
+from sordino.ledger.witness import Witness
 
 WARDS = "SELECT ward, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY ward"
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -381,3 +382,53 @@ def test_progress_is_shown_at_a_terminal_only(folder: Path) -> None:
     piped = process(*words)
     assert b"Asking" not in piped.stderr
     assert b"\x1b" not in piped.stderr + piped.stdout
+
+
+class TestWhatASecondReviewFound:
+    def test_a_dash_is_standard_output(self, run: Any, folder: Path) -> None:
+        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--format", "csv", "--output", "-")
+        assert shown.exit_code == 0
+        assert shown.stdout.startswith("n,n_low,n_high\n")
+        assert run("ledger", "anchor", "visits.toml", "--output", "-").stdout.startswith("{")
+        assert not (folder / "-").exists()
+
+    def test_a_picture_does_not_replace_the_answer(self, run: Any, folder: Path) -> None:
+        shown = run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "a.json", "--plot", "./a.json")
+        assert shown.exit_code == 2
+        assert "it is the file of --output" in shown.stderr
+        assert untouched(folder)
+
+    def test_a_mark_of_byte_order_is_no_part_of_a_question(self, run: Any, folder: Path) -> None:
+        (folder / "question.sql").write_bytes(b"\xef\xbb\xbf" + COUNT.encode())
+        assert run("preview", "visits.toml", "@question.sql", "--epsilon", "1").exit_code == 0
+
+    def test_a_file_is_written_through_a_link(self, run: Any, folder: Path) -> None:
+        (folder / "link.csv").symlink_to("behind.csv")
+        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "link.csv").exit_code == 0
+        assert (folder / "link.csv").is_symlink()
+        assert (folder / "behind.csv").read_text().startswith("n,")
+        (folder / "lost.csv").symlink_to("nowhere/x.csv")
+        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "lost.csv").exit_code == 2
+        assert len(payments(folder)) == 1
+
+    def test_a_name_that_is_too_long_is_refused_before_the_charge(self, run: Any, folder: Path) -> None:
+        longest = "x" * 251 + ".csv"
+        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", longest).exit_code == 0
+        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1", "--output", "x" + longest).exit_code == 2
+        assert len(payments(folder)) == 1
+
+    def test_looking_does_not_touch_the_data(self, run: Any, folder: Path) -> None:
+        assert run("query", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 0
+        before = Witness().recall(str((folder / "visits.ledger").resolve()))
+        for path in folder.iterdir():
+            if path.suffix in (".csv", ".parquet"):
+                path.unlink()
+        assert run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 0
+        assert run("budget", "visits.toml").exit_code == 0
+        assert run("budget", "allot", "visits.toml", "ana", "--epsilon", "0.1").exit_code == 0
+        after = Witness().recall(str((folder / "visits.ledger").resolve()))
+        assert before is not None
+        assert after is not None
+        assert after.count > before.count
+        assert (after.sources, after.paths) == (before.sources, before.paths)
+        assert before.sources

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 import uuid
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,18 +128,22 @@ def query(
 
     Example: sordino query visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
+    output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
     offer = _offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
     text = _text(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
     _check_plot(plot, dataset)
+    if output is not None and plot is not None and Path(output).resolve() == Path(plot).resolve():
+        raise InvalidInput(f"--plot {plot!r}", "it is the file of --output", "Choose another file. Nothing was charged.")
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         answer, receipt = _answered(dataset, text, request, analyst, offer)
         _deliver(answer, form, output, plot, request)
     except KeyboardInterrupt:
-        note(_after_interrupt(dataset, request))
+        with _undisturbed():
+            note(_after_interrupt(dataset, request))
         raise typer.Exit(INTERRUPTED) from None
     if is_terminal(sys.stderr):
         note("")
@@ -212,6 +219,20 @@ def _draw(answer: Answer, plot: str) -> None:
         raise InvalidInput(f"--plot {plot!r}", rule, "Choose another file.") from None
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Another Ctrl-C changes nothing while the first one is answered."""
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if main:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
+
+
 def _after_interrupt(dataset: Dataset, request: str) -> str:
     """What an interrupt left behind in the ledger."""
     with contextlib.suppress(SordinoError):
@@ -260,9 +281,11 @@ def _text(sql: str) -> str:
     """The text of the question: as given, from a file, or from standard input."""
     if sql != "-" and not sql.startswith("@"):
         return sql
+    if sql == "-" and sys.stdin is None:
+        raise InvalidInput("'-'", "standard input is closed", "Write the question itself, or @question.sql.")
     try:
         with contextlib.nullcontext(sys.stdin.buffer) if sql == "-" else Path(sql[1:]).open("rb") as source:
-            return source.read(_LONGEST).decode()
+            return source.read(_LONGEST).decode("utf-8-sig")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise InvalidInput(repr(sql), f"the question cannot be read there ({why})", "Check the path behind the @.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +62,7 @@ def _replace(source: str, target: Path) -> None:
 
 
 def _next_steps(target: Path, table: str) -> str:
-    example = f'sordino preview {target} "SELECT COUNT(*) AS n FROM {table}" --epsilon 0.1'  # noqa: S608
+    example = f'sordino preview {shlex.quote(str(target))} "SELECT COUNT(*) AS n FROM {table}" --epsilon 0.1'  # noqa: S608
     return f"""\
 Wrote {target}, from the names and types of the columns alone. Fill in what only the owner knows:
 

@@ -69,7 +69,7 @@ def export(file: Declaration, output: Output = None) -> None:
     Example: sordino ledger export visits.toml --output visits.jsonl
     """
     dataset = load(file)
-    check_target(output, "--output", dataset)
+    check_target(None if output == "-" else output, "--output", dataset)
     with _ledger(dataset) as ledger:
         lines = "".join(f"{line}\n" for line in ledger.export())
         anchor = ledger.anchor()
@@ -84,7 +84,7 @@ def anchor(file: Declaration, output: Output = None) -> None:
     Example: sordino ledger anchor visits.toml --output visits.anchor
     """
     dataset = load(file)
-    check_target(output, "--output", dataset)
+    check_target(None if output == "-" else output, "--output", dataset)
     with _ledger(dataset) as ledger:
         end = ledger.anchor()
     _write(f"{end.to_json()}\n", output)
@@ -200,9 +200,9 @@ def _read(path: Path, what: str) -> str:
 
 
 def _write(text: str, output: str | None) -> None:
-    if output is None:
+    if output in (None, "-"):
         put(text.encode())
-    else:
+    elif output is not None:
         write_file(output, text.encode(), "--output")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file"]
 
 _UNBOUNDED = 10**6
+_LONGEST_NAME = 255
 
 
 class Format(StrEnum):
@@ -77,9 +78,11 @@ def check_target(path: str | None, option: str, dataset: Dataset) -> None:
     """Refuse a file that could not be written, or that belongs to the dataset, before anything is charged."""
     if path is None:
         return
-    target, fault = Path(path), ""
     if "\0" in path:
-        fault = "it is no path of a file"
+        raise InvalidInput(f"{option} {path!r}", "it is no path of a file", "Choose another file. Nothing was charged.")
+    target, fault = Path(path).resolve(), ""
+    if len(os.fsencode(target.name)) > _LONGEST_NAME:
+        fault = "its name is too long"
     elif target.is_dir():
         fault = "it is a folder"
     elif not target.parent.is_dir():
@@ -101,9 +104,9 @@ def _same(target: Path, own: Path) -> bool:
 
 def write_file(path: str, data: bytes, option: str) -> None:
     """Write a file; a new one appears whole or not at all."""
-    target = Path(path)
+    target = Path(path).resolve()  # through a link, not instead of it
     # What is there is written to, not replaced: it may be a pipe or a device, and has an owner and permissions.
-    aside = target if target.exists() else target.with_name(f".{target.name}.{os.getpid()}")
+    aside = target if target.exists() else target.with_name(f".sordino-{os.getpid()}")
     try:
         aside.write_bytes(data)
         if aside is not target:

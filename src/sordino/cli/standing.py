@@ -68,8 +68,11 @@ def show(file: str, analyst: str | None = None, *, everything: bool = False, as_
 
 def standing_of(dataset: Dataset, analyst: str | None = None) -> Standing:
     """How the budget of a dataset stands now."""
+    from sordino.ledger.receipt import checked_analyst
     from sordino.ledger.terms import Terms
 
+    if analyst is not None:
+        checked_analyst(analyst)
     declared = Terms.of(dataset)
     ledger = existing_ledger(dataset)
     if ledger is None:

@@ -5,6 +5,7 @@ So that `| head` and `> x.csv` work. Escape codes are written to terminals only,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -101,7 +102,8 @@ def _tell(prefix: str, text: str, indent: int = 0) -> None:
     if is_terminal(sys.stderr):
         line = "\n".join(_broken(part, width(), " " * indent) for part in line.split("\n"))
     encoding = sys.stderr.encoding
-    print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody can be told that nobody can be told
+        print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
 
 
 def _broken(line: str, room: int, indent: str = "") -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,7 @@ class DuckDB:
         self._lock = threading.Lock()
         self._closing = threading.Lock()
         self._folder = Path(tempfile.mkdtemp(prefix="sordino-"))
+        self._remove = weakref.finalize(self, _remove, self._folder, os.getpid())  # also if nobody closes it
         self._connection = duckdb.connect(":memory:")
         try:
             self._open(list(tables), memory, threads)
@@ -155,10 +158,17 @@ class DuckDB:
             self._connection.interrupt()
 
     def close(self) -> None:
-        """Close the database and remove its folder."""
-        with self._closing:  # the connection must not go while another thread asks it for progress
+        """Stop what is running, close the database and remove its folder."""
+        self.interrupt()
+        with self._lock, self._closing:  # nor must the connection go while another thread asks it for progress
             self._connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove()
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Remove the folder, in the process that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _text(value: str) -> str:

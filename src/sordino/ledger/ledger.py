@@ -108,14 +108,16 @@ class Ledger:
     def open(dataset: Dataset, place: str | None = None, *, create: bool = True, as_declared: bool = True) -> Ledger:
         """The ledger of a dataset: at the place given, or declared, or beside the declaration; else in memory.
 
-        It is made if there was none, unless `create` is False. With `as_declared` it must hold the declared budget.
+        It is made if there was none, unless `create` is False: then it is opened to be looked at, and no source is touched.
+        With `as_declared` it must hold the declared budget.
         """
         terms = Terms.of(dataset)
         where = place or Ledger.place_of(dataset)
         if where is None:
             return Ledger(MemoryStore(*_first(terms)))
         witness, at = Witness(), Place.of(where)
-        ledger = Ledger(_opened(at, terms, witness, create=create), Prints(protected_files(dataset)), witness, at)
+        prints = Prints(protected_files(dataset) if create else {})
+        ledger = Ledger(_opened(at, terms, witness, create=create), prints, witness, at)
         try:
             if as_declared:
                 ledger.expect(terms)

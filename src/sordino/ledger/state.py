@@ -129,12 +129,15 @@ class State:
 
     def _add_up(self) -> None:
         """Bring the sums up to date: equal charges, of which there are many, are multiplied and not added one by one."""
+        if not self._due:
+            return
+        total, by = self._spent, dict(self._spent_by)
         for (analyst, known), count in self._due.items():
             amount = self._charges[known] * count
-            self._spent += amount
-            self._spent_by[analyst] = self._spent_by.get(analyst, NOTHING) + amount
-        self._due.clear()
-        self._charges.clear()
+            total += amount
+            by[analyst] = by.get(analyst, NOTHING) + amount
+        # in one step: an interrupt must not leave charges both added and due
+        self._spent, self._spent_by, self._due, self._charges = total, by, Counter(), {}
 
     @property
     def spent(self) -> Charge:

@@ -12,7 +12,7 @@ import os
 import platform
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -71,8 +71,11 @@ class Witness:
         if self._folder is None:
             return
         known = self.recall(seen.place)
-        if known is not None and known.ledger == seen.ledger and (known.count > seen.count or known == seen):
-            return
+        if known is not None and known.ledger == seen.ledger:
+            # sources that were not looked at, or are gone now, are those that were seen before
+            seen = replace(seen, sources={**known.sources, **seen.sources}, paths=seen.paths or known.paths)
+            if known.count > seen.count or known == seen:
+                return
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._write(self._folder / _name(seen.place), json.dumps(asdict(seen)).encode())
