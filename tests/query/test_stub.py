@@ -226,3 +226,10 @@ def test_a_file_with_an_odd_name_is_quoted(tmp_path: Path) -> None:
     stub = Dataset.schema_stub(tmp_path / 'my "visits" {2}.csv')
     assert 'source = "my \\"visits\\" {2}.csv"' in stub
     assert list(filled_in(tmp_path, stub).tables) == ['my "visits" {2}']
+
+
+@pytest.mark.parametrize("name", ["visits*.csv", "visit?.csv", "visits[2].csv"])
+def test_a_file_whose_name_reads_as_a_pattern_is_refused(tmp_path: Path, name: str) -> None:
+    write_csv(tmp_path / name)
+    with pytest.raises(InvalidDeclaration, match="holds no"):
+        Dataset.schema_stub(tmp_path / name)

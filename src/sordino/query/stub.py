@@ -74,6 +74,8 @@ def _data_file(path: object) -> Path:
         found = False
     if not found or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
         raise InvalidDeclaration(show(text), "there is no such file", "Check the path.")
+    if any(c in Path(text).name for c in "*?["):  # a declaration would refuse it as a pattern
+        raise InvalidDeclaration(show(text), "the name of a source holds no *, ? or [", "Rename the file.")
     return Path(text)
 
 
