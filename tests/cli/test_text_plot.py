@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.desk import process, terminal
-from sordino.cli.text_plot import Bar, Page, bars, curves
+from sordino.cli.page import Page
+from sordino.cli.text_plot import Bar, bars, curves
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHTS = st.lists(st.floats(0, 1), min_size=2, max_size=30).filter(lambda ys: max(ys) > 0.1)

@@ -17,7 +17,7 @@ from sordino.ledger.chain import START, Entry, Link, Row
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
 from sordino.ledger.state import State
-from sordino.ledger.verify import verify_rows
+from sordino.ledger.verify import Verdict, verify_rows
 from sordino.query.dataset import Dataset
 
 
@@ -147,48 +147,31 @@ AMOUNTS = [
 ]
 
 
+def forged(ledger: Ledger, *, asked: str = "q", recorded: str = "q", pure: object = "1/4") -> Verdict:
+    """What is found of a chain with one more charge: for a question, recorded as another, of an amount."""
+    charge = {"pure": pure, "mu_squared": None, "rho": None, "delta": "0"}
+    facts = {"request": "r", "body": Request("r", asked).body, "question": recorded, "offer": "", "analyst": None}
+    return verify_rows(chained(ledger, ("charge", {**facts, "sources": {}, "charge": charge})))
+
+
 @pytest.mark.parametrize("amount", AMOUNTS, ids=lambda a: str(a)[:12])
 def test_amounts_that_are_no_fractions_are_found_at_once(tmp_path: Path, amount: object) -> None:
     with Ledger.open(declare(tmp_path)) as ledger:
-        request = Request("r", "q")
-        facts: dict[str, object] = {
-            "request": "r",
-            "body": request.body,
-            "question": "q",
-            "offer": "",
-            "analyst": None,
-            "sources": {},
-        }
-        charge = {"pure": "1/4", "mu_squared": None, "rho": None, "delta": "0"}
-        assert verify_rows(chained(ledger, ("charge", {**facts, "charge": charge})))
-        verdict = verify_rows(chained(ledger, ("charge", {**facts, "charge": {**charge, "pure": amount}})))
-        assert verdict.findings == ("entry 2 lacks facts of its kind",)
+        assert forged(ledger)
+        assert forged(ledger, pure=amount).findings == ("entry 2 lacks facts of its kind",)
 
 
 def test_a_question_that_was_exchanged_is_found(tmp_path: Path) -> None:
     with Ledger.open(declare(tmp_path)) as ledger:
-        request = Request("r", "SELECT 1")
-        charge = {"pure": "1/4", "mu_squared": None, "rho": None, "delta": "0"}
-        facts = {"request": "r", "body": request.body, "offer": "", "analyst": None, "sources": {}, "charge": charge}
-        assert verify_rows(chained(ledger, ("charge", {**facts, "question": "SELECT 1"})))
-        verdict = verify_rows(chained(ledger, ("charge", {**facts, "question": "SELECT 2"})))
-        assert verdict.findings == ("entry 2 has a question that does not fit its digest",)
+        assert forged(ledger, asked="SELECT 1", recorded="SELECT 1")
+        found = forged(ledger, asked="SELECT 1", recorded="SELECT 2").findings
+        assert found == ("entry 2 has a question that does not fit its digest",)
 
 
 def test_a_forged_charge_beyond_the_cap_is_found(tmp_path: Path) -> None:
     with Ledger.open(declare(tmp_path)) as ledger:
-        request = Request("r", "q")
-        facts: dict[str, object] = {
-            "request": "r",
-            "body": request.body,
-            "question": "q",
-            "offer": "",
-            "analyst": None,
-            "sources": {},
-        }
-        charge = {"pure": "5/4", "mu_squared": None, "rho": None, "delta": "0"}
-        verdict = verify_rows(chained(ledger, ("charge", {**facts, "charge": charge})))
-        assert verdict.findings == ("entry 2 charges more than was left",)
+        assert forged(ledger, pure="1")
+        assert forged(ledger, pure="5/4").findings == ("entry 2 charges more than was left",)
 
 
 def test_a_deeply_nested_line_is_no_entry() -> None:

@@ -7,6 +7,7 @@ from sordino.ledger.chain import Entry, Link, digest
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
 from sordino.ledger.terms import charge_facts
+from sordino.query.dataset import Dataset
 
 
 def fill(ledger: Ledger, charges: int) -> None:
@@ -40,8 +41,8 @@ def main() -> None:
             with Ledger.open(data) as ledger:
                 fill(ledger, charges)
 
-            def opened(data: object = data) -> None:
-                Ledger.open(data).close()  # type: ignore[arg-type]
+            def opened(data: Dataset = data) -> None:
+                Ledger.open(data).close()
 
             emit("opening", "open", charges=charges, **clock(opened).time(1e3))
             with Ledger.open(data) as ledger:

@@ -18,7 +18,7 @@ from sordino.cli.numbers import exact, positive, rounded_down, rounded_up, tiny
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sordino.cli.text_plot import Page
+    from sordino.cli.page import Page
     from sordino.mechanisms.additive import Additive
     from sordino.privacy.budget import Budget
     from sordino.privacy.loss import Loss
@@ -222,7 +222,7 @@ def _epsilon(text: str) -> Fraction:
 
 
 def _page(title: str) -> Page:
-    from sordino.cli.text_plot import Page
+    from sordino.cli.page import Page
 
     page = Page()
     page.heading(title)

@@ -299,7 +299,7 @@ def _print_json(budget: Budget, offers: Sequence[Offer], rows: int | None) -> No
 
 
 def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int | None, *, counting: bool) -> None:
-    from sordino.cli.text_plot import Page
+    from sordino.cli.page import Page
 
     page = Page()
     page.heading(f"{title}, with epsilon {rounded_up(budget.epsilon)} and delta {rounded_up(budget.delta)} for all together")

@@ -1,36 +1,22 @@
-"""Curves, bars and tables in plain text: readable without colour, in a pipe, and in any width from 40 columns on.
+"""Curves and bars in plain text: readable without colour, in a pipe, and in any width from 40 columns on.
 
 One curve is a filled hill of eighth blocks, the other a line of `o` across it, so that both are seen where they overlap.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import sys
-import textwrap
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from sordino.cli.streams import is_terminal, put, width
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-__all__ = ["Bar", "Page", "bars", "curves"]
+__all__ = ["LINE", "Bar", "bars", "curves"]
 
 _EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 _EIGHTHS_ACROSS = " ▏▎▍▌▋▊▉█"
-_LINE = "o"
+LINE = "o"
 _NOTHING = 1 / 16
 """Of a row: a line lower than this is not drawn, so that it does not hide the foot of the hill."""
-_NARROWEST, _WIDEST, _PIPE = 40, 140, 1000
-_ASCII = str.maketrans(
-    {**dict.fromkeys("▁▂▃▏▎▍", " "), **dict.fromkeys("▄▅▆▇█▌▋▊▉", "#"), "▒": ":", "─": "-", "┬": "+", "±": "+/-"}
-)
 
 
 @dataclass(frozen=True)
@@ -41,66 +27,6 @@ class Bar:
     length: float
     text: str
     filled: bool = True
-
-
-class Page:
-    """What a command prints: headings, sentences, tables and plots, with colours in a terminal only.
-
-    Lines are as wide as the terminal, within reason; those of a table stay whole in a pipe.
-    """
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        seen = is_terminal(sys.stdout)
-        self.width = min(max(width(), _NARROWEST), _WIDEST)
-        self._console: Console = Console(
-            file=io.StringIO(),
-            force_terminal=seen and not os.environ.get("NO_COLOR"),
-            width=self.width if seen else _PIPE,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-
-    def heading(self, text: str) -> None:
-        """A line that starts a part."""
-        self._put("\n" + self._wrapped(text), style="bold")
-
-    def say(self, text: str) -> None:
-        """Sentences, broken at the width."""
-        self._put(self._wrapped(text))
-
-    def draw(self, picture: str) -> None:
-        """A picture as it is: its hill in blue, its line in red."""
-        from rich.text import Text
-
-        text = Text(picture)
-        text.highlight_regex("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉]+", "blue")
-        text.highlight_regex(f"(?<![a-z]){_LINE}+(?![a-z])|▒+", "red")
-        self._put(text)
-
-    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-        """Aligned columns; the first `left` to the left, the others to the right."""
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        table.show_header = any(headings)
-        for i, name in enumerate(headings):
-            table.add_column(name, justify="left" if i < left else "right", no_wrap=i < left, overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-        self._put(table)
-
-    def _put(self, what: Any, style: str | None = None) -> None:
-        with self._console.capture() as captured:
-            self._console.print(what, style=style, soft_wrap=isinstance(what, str))
-        put(_encoded(captured.get(), "utf-8" if sys.stdout is None else sys.stdout.encoding))
-
-    def _wrapped(self, text: str) -> str:
-        hanging = "  " if text.startswith("- ") else ""
-        return textwrap.fill(text, self.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def curves(x: Sequence[float], area: Sequence[float], line: Sequence[float], *, width: int = 80, height: int = 12) -> str:
@@ -125,7 +51,7 @@ def curves(x: Sequence[float], area: Sequence[float], line: Sequence[float], *, 
     for column, level in enumerate(path):
         row = min(int(level), height - 1)
         for step in _steps(before, row) if level > _NOTHING else ():
-            rows[step][column] = _LINE
+            rows[step][column] = LINE
         before = row
     drawn = ["".join(row).rstrip() for row in reversed(rows)]
     return "\n".join([*drawn, *_axis(x[0], x[-1], width)])
@@ -143,14 +69,6 @@ def bars(lines: Sequence[Bar], *, width: int = 80) -> str:
     text = max(len(bar.text) for bar in lines)
     room = max(width - label - text - 4, 8)
     return "\n".join(f"{bar.label:>{label}}  {_across(bar, room):<{room}}  {bar.text:>{text}}" for bar in lines)
-
-
-def _encoded(text: str, encoding: str) -> bytes:
-    """The bytes of a text; in an encoding without blocks they become letters that look alike."""
-    try:
-        return text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(_ASCII).encode(encoding, "replace")
 
 
 def _across(bar: Bar, room: int) -> str:
