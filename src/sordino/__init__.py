@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
     from sordino.answer.answer import Answer
+    from sordino.audit.entry import audit
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
     from sordino.mechanisms.gaussian import Gaussian
@@ -95,7 +96,6 @@ _HOME = {
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
     "day": "query.front.terms",
-    "divergence": "privacy",
     "global_sensitivity": "privacy.sensitivity",
     "greatest": "query.front.terms",
     "largest_count": "accounting.calibrate",
@@ -118,6 +118,9 @@ _HOME = {
     "year": "query.front.terms",
 }
 """Where each name lives; behind a colon its name there, if that is another."""
+
+_MODULES = {"audit": "audit", "divergence": "privacy.divergence"}
+"""Names that are modules; `audit` is one that can be called."""
 
 __all__ = [
     "Anchor",
@@ -146,6 +149,7 @@ __all__ = [
     "Total",
     "TwoMeterFilter",
     "ZcdpFilter",
+    "audit",
     "bucket",
     "coalesce",
     "col",
@@ -180,13 +184,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'sordino' has no attribute {name!r}")
-    module, _, other = _HOME[name].partition(":")
-    if name == "divergence":
-        value: Any = import_module("sordino.privacy.divergence")
-    else:
+    if name in _MODULES:
+        value: Any = import_module(f"sordino.{_MODULES[name]}")
+    elif name in _HOME:
+        module, _, other = _HOME[name].partition(":")
         value = getattr(import_module(f"sordino.{module}"), other or name)
+    else:
+        raise AttributeError(f"module 'sordino' has no attribute {name!r}")
     globals()[name] = value
     return value
 

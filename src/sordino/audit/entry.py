@@ -1,0 +1,26 @@
+"""The public face of the room: what `sordino.audit` offers."""
+
+from __future__ import annotations
+
+from sordino.audit.black_box import black_box
+from sordino.audit.exact import exact
+from sordino.audit.law import law
+from sordino.audit.replay import replay
+from sordino.audit.report import Dossier, Report, Verdict
+from sordino.audit.zoo import run as run_zoo
+
+__all__ = ["audit"]
+
+
+class _Audit:
+    """Call it for a black-box audit; its attributes are the other checks."""
+
+    __call__ = staticmethod(black_box)
+    exact = staticmethod(exact)
+    law = staticmethod(law)
+    replay = staticmethod(replay)
+    zoo = staticmethod(run_zoo)
+    Report, Dossier, Verdict = Report, Dossier, Verdict
+
+
+audit = _Audit()
