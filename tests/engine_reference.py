@@ -1,12 +1,11 @@
 """A naive engine in plain Python: what the exact sums of a plan must be, person by person, in whole numbers of any size.
 
 It is told the query, the declaration and the rows; of the plan it reads only the layout (which vectors, which keys, in which
-units), never the SQL. `Bench` computes the same with the real engine; `moved` compares neighbours with what the plan says.
+units), never the SQL. `Bench` computes the same with the real engine.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from query.reference import clean, evaluate
+from sordino.audit.distances import Cells, Exactly, Vector, exactly
 from sordino.engines.duckdb import DuckDB
 from sordino.plan.channels import Channel
 from sordino.plan.keys import Key
@@ -34,19 +34,6 @@ from sordino.query.aggregates.sums import Sum
 from sordino.query.aggregates.variance import Variance
 from sordino.query.dataset import Dataset, Table
 from sordino.release import exact_groups
-
-Cells = tuple[Any, ...]
-Vector = tuple[Any, ...]
-"""Whole numbers; fractions where `split` took weights out."""
-
-
-@dataclass(frozen=True)
-class Exactly:
-    """Sums by key, zeros left out: a vector for each channel, (value, weight) for each quantile column, keys' weights."""
-
-    vectors: tuple[dict[Cells, Vector], ...]
-    cells: tuple[dict[Cells, dict[int, int]], ...]
-    found: dict[Cells, int] | None
 
 
 @dataclass(frozen=True)
@@ -80,16 +67,7 @@ class Bench:
     def run(self, plan: Plan, statements: Sequence[Statement] | None = None) -> Exactly:
         """What the real engine and `exact_groups` make of the loaded tables."""
         groups = exact_groups(plan, [self.engine.run(s) for s in (plan.statements if statements is None else statements)])
-        vectors = tuple(
-            {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)}
-            for own in groups.vectors
-        )
-        cells = tuple(
-            {k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)}
-            for own in groups.cells
-        )
-        found = None if groups.found is None else dict(zip(groups.keys, map(int, groups.found), strict=True))
-        return Exactly(vectors, cells, found)
+        return exactly(groups)
 
 
 def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
@@ -115,54 +93,6 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
         if into is not None:
             into[tuple(key)] = found
     return tables
-
-
-@dataclass(frozen=True)
-class Moved:
-    """How far neighbours are apart in one norm of one part of a plan, and how far they may be."""
-
-    part: str
-    norm: str
-    observed: Fraction | int
-    declared: int
-
-    @property
-    def tightness(self) -> float:
-        """1 where the bound is reached; above 1 it is broken."""
-        return float(Fraction(self.observed) / self.declared) if self.declared else math.inf if self.observed else 0.0
-
-
-def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
-    """Every distance that the plan bounds, between two tables; a key that is in one of them only has zeros in the other."""
-    found = []
-    for i, (a, b) in enumerate(zip(one.vectors, other.vectors, strict=True)):
-        sensitivity, name = plan.sensitivities[i], type(plan.channels[i].partial).__name__
-        differences = [
-            abs(x - y)
-            for key in a.keys() | b.keys()
-            for x, y in itertools.zip_longest(a.get(key, ()), b.get(key, ()), fillvalue=0)
-        ]
-        norm = "l1" if plan.price.family == "laplace" else "l2"
-        if norm == "l1":
-            if sensitivity.l1 is not None:
-                found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
-        else:
-            found.append(Moved(name, "l2", sum(d * d for d in differences), sensitivity.l2_squared))
-        found.append(Moved(name, "linf", max(differences, default=0), sensitivity.linf))
-        if sensitivity.l0 is not None:
-            found.append(Moved(name, "l0", sum(1 for d in differences if d), sensitivity.l0))
-    for c, d in zip(one.cells, other.cells, strict=True):
-        distance = sum(
-            abs(c.get(key, {}).get(k, 0) - d.get(key, {}).get(k, 0))
-            for key in c.keys() | d.keys()
-            for k in c.get(key, {}).keys() | d.get(key, {}).keys()
-        )
-        found.append(Moved("Quantile", "l1", distance, plan.moved))
-    if one.found is not None and other.found is not None and plan.price.selection is not None:
-        steps = [abs(one.found.get(key, 0) - other.found.get(key, 0)) for key in one.found.keys() | other.found.keys()]
-        found.append(Moved("Keys", "l1", sum(steps), plan.price.selection.l1))
-        found.append(Moved("Keys", "linf", max(steps, default=0), plan.price.selection.linf))
-    return found
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine_reference import Bench, Exactly, moved, reference
+from engine_reference import Bench, reference
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.audit.distances import Exactly, moved
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
+from sordino.plan.sensitivity import WEIGHT
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 
@@ -104,6 +106,35 @@ def test_removing_any_row_moves_the_sum_by_no_more_than_the_bound(name: str) -> 
             bench(1).load({"data": fewer})
             changed = bench(1).run(plan, printed)
             assert [m for m in moved(plan, whole, changed) if m.tightness > 1] == []
+
+
+@pytest.mark.parametrize("family", ["laplace", "gaussian"])
+def test_large_shares_are_scaled_to_the_bound_and_not_beyond(family: str) -> None:
+    """Shares beyond 2^20 are weighed in coarse units, rounded up; rounded down, these would get a weight that is too large.
+
+    Each person has two groups, of which one counts: the whole bound in one, and in the other just so much that a weight of
+    `weight` would be too large. No two persons share a group, so that one run shows how far each of them moves the sums.
+    """
+    most, rows = 2**44, []
+    for weight in range(47_000, 65_000, 61):
+        room = WEIGHT * most // weight  # the largest norm with this weight
+        rest = room - most if family == "laplace" else math.isqrt(room**2 - most**2)
+        rows += [(weight, most, f"A{weight}"), (weight, rest + 1, f"B{weight}")]
+    persons, values, groups = (list(column) for column in zip(*rows, strict=True))
+    table = pa.table({"id": persons, "x": values, "c": groups})
+    columns: dict[str, dict[str, Any]] = {
+        "x": {"type": "int", "min": 0, "max": most},
+        "c": {"type": "category", "values": groups},
+    }
+    dataset = Dataset(table, unit="id", max_rows=1, max_groups=1, columns=columns, budget={"epsilon": 100, "delta": 1e-6})
+    plan = planned("SELECT c, SUM(x) AS s FROM data GROUP BY c", dataset, family)
+    (sums,), reached = run(plan, table).vectors, 0.0
+    for first, second in zip(range(1, len(rows), 2), range(2, len(rows) + 1, 2), strict=True):
+        alone = Exactly(({(place,): sums[(place,)] for place in (first, second)},), (), None)
+        for distance in moved(plan, alone, Exactly(({},), (), None)):
+            assert not distance.broken, (rows[first - 1], distance)
+            reached = max(reached, distance.tightness)
+    assert reached > 0.999
 
 
 @pytest.mark.parametrize("name", TABLES)

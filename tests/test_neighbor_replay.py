@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from engine_reference import Bench, Exactly, Moved, moved, reference, split
+from engine_reference import Bench, reference, split
 from query_cases import (
     TEXTS,
     Questions,
@@ -32,6 +32,7 @@ from query_cases import (
     side_by_side,
 )
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.audit.distances import Exactly, Moved, moved
 from sordino.errors import EngineFailed, InvalidInput
 from sordino.plan import channels, plan, statement
 from sordino.plan.cost import Cost

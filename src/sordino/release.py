@@ -1,7 +1,7 @@
 """From exact sums to an answer: the only place where noise meets data.
 
-`exact_groups` brings the engine's rows into a public order and fills in zeros; `release` adds noise to every whole number
-and finishes the aggregates. What happens after the noise is post-processing.
+`exact_groups` brings the engine's rows into a public order and fills in zeros, `noisy_groups` selects keys and adds noise to
+every whole number, `finished` makes the answer of what is noisy or public: post-processing. `release` is all three.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sqlglot import exp
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.engines.engine import Exact
 from sordino.ledger.receipt import Receipt
-from sordino.mechanisms import bits
+from sordino.mechanisms import bits, observer
 from sordino.mechanisms.integers import narrow
 from sordino.plan.channels import Source
 from sordino.plan.explain import privacy_statement, reading_notes
@@ -29,7 +30,7 @@ from sordino.query.aggregates.estimates import Estimates
 from sordino.query.aggregates.partial import Integers
 from sordino.query.aggregates.quantiles import QuantileEstimate, noisy_quantiles, rates
 
-__all__ = ["Groups", "exact_groups", "release"]
+__all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "release"]
 
 _ANY = exp.column("v")
 Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -91,23 +92,46 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
     return Groups(keys, tuple(vectors), tuple(public), cells, sums[:, start] if plan.private_keys else None)
 
 
+@dataclass(frozen=True)
+class NoisyGroups:
+    """The groups that may be shown: their keys, noisy vectors by channel, estimates by quantile column."""
+
+    keys: list[tuple[Any, ...]]
+    vectors: tuple[Integers, ...]
+    quantiles: tuple[list[tuple[QuantileEstimate, ...]], ...]
+
+
 def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Answer:
     """The answer: keys selected, noise added, aggregates finished, then HAVING, ORDER BY and LIMIT on the noisy numbers.
 
     Privacy: `plan.charge`; each vector gets the noise of its channel's sensitivity, which sensitivity.md proves.
     """
     groups = exact_groups(plan, exacts)
+    draw = partial(noisy_groups, groups, plan)
+    watcher = observer.current.get()
+    noisy = draw() if watcher is None else observer.watched(watcher, plan, "release", groups, draw)
+    return finished(noisy, groups.public, plan, receipt)
+
+
+def noisy_groups(groups: Groups, plan: Plan) -> NoisyGroups:
+    """Private keys selected, then noise on every number that is not public."""
     if groups.found is not None and len(groups.found) and plan.price.selection is not None:
         groups = groups.take(np.flatnonzero(plan.price.selection.select(narrow(groups.found.tolist()))))
-    noisy = [_noisy(plan, i, groups) for i in range(len(plan.channels))]
-    drawn = [_quantiles(plan, i, groups.cells[i]) for i in range(len(plan.quantiles))]
+    vectors = tuple(_noisy(plan, i, groups.vectors[i]) for i in range(len(plan.channels)))
+    drawn = tuple(_quantiles(plan, i, groups.cells[i]) for i in range(len(plan.quantiles)))
+    return NoisyGroups(groups.keys, vectors, drawn)
+
+
+def finished(noisy: NoisyGroups, public: Sequence[Integers | None], plan: Plan, receipt: Receipt | None = None) -> Answer:
+    """The answer that noisy groups make; public numbers, which need no noise, go behind the noisy ones of their channel."""
+    vectors = [v if p is None else np.concatenate([v, p], axis=1) for v, p in zip(noisy.vectors, public, strict=True)]
     columns: list[KeyColumn | EstimateColumn] = []
     sources = iter(plan.sources)
     for output in plan.query.outputs:
         if isinstance(output.value, tree.Aggregate):
-            columns.append(_finished(plan, output.name, next(sources), noisy, drawn))
+            columns.append(_finished(plan, output.name, next(sources), vectors, noisy.quantiles))
         else:
-            columns.append(_key_column(plan, output, groups.keys))
+            columns.append(_key_column(plan, output, noisy.keys))
     query = plan.query
     answer = Answer(tuple(columns), privacy_statement(plan), receipt, float(plan.cost.confidence), reading_notes(plan))
     return answer.arranged(query.having, query.order, query.limit, query.offset)
@@ -130,13 +154,12 @@ def _cells(exact: Exact, place: dict[tuple[Any, ...], int], first: int) -> list[
     return [(sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())]
 
 
-def _noisy(plan: Plan, i: int, groups: Groups) -> Integers:
-    """The vectors of one channel with noise; public numbers, which need none, behind them."""
-    exact, public, mechanism = groups.vectors[i], groups.public[i], plan.price.mechanisms[i]
-    noisy = exact
-    if mechanism is not None and exact.size:
-        noisy = np.asarray(mechanism.release(narrow(exact.ravel().tolist())), object).reshape(exact.shape)
-    return noisy if public is None else np.concatenate([noisy, public], axis=1)
+def _noisy(plan: Plan, i: int, exact: Integers) -> Integers:
+    """The vectors of one channel with noise."""
+    mechanism = plan.price.mechanisms[i]
+    if mechanism is None or not exact.size:
+        return exact
+    return np.asarray(mechanism.release(narrow(exact.ravel().tolist())), object).reshape(exact.shape)
 
 
 def _quantiles(plan: Plan, i: int, cells: list[Cells]) -> list[tuple[QuantileEstimate, ...]]:
@@ -166,7 +189,7 @@ def _exact_quantiles(values: Any, weights: Any, plan: Plan, i: int) -> tuple[Qua
 
 
 def _finished(
-    plan: Plan, name: str, source: Source, noisy: list[Integers], drawn: list[list[tuple[QuantileEstimate, ...]]]
+    plan: Plan, name: str, source: Source, noisy: list[Integers], drawn: Sequence[list[tuple[QuantileEstimate, ...]]]
 ) -> EstimateColumn:
     if source.level is not None:
         points = plan.quantiles[source.channel].points

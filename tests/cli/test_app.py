@@ -20,7 +20,7 @@ from sordino.cli.output import Format, check_target, chosen
 from sordino.cli.streams import say
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ["init", "preview", "query", "budget", "ledger", "explain", "plan", "version"]
+COMMANDS = ["init", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "version"]
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -48,7 +48,7 @@ def test_every_command_has_help_with_an_example(run: Any, name: str) -> None:
 
 
 def test_groups_without_a_command_show_their_help(run: Any) -> None:
-    for group in ("ledger", "explain", "budget"):
+    for group in ("ledger", "explain", "budget", "audit"):
         shown = run(group)
         assert shown.exit_code == 0
         assert "Commands:" in shown.stdout

@@ -6,6 +6,7 @@ Every kind of audit makes the same report. `text.py`, `page.py` and `stored.py` 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -51,6 +52,12 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
+def _version() -> str:
+    from sordino import __version__
+
+    return __version__
+
+
 @dataclass(frozen=True)
 class Report:
     """One claim that was audited.
@@ -76,8 +83,8 @@ class Report:
     notes: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()
     figures: tuple[Figure, ...] = ()
-    version: str = ""
-    created: str = ""
+    version: str = field(default_factory=_version)
+    created: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
     def passed(self) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sordino.answer.answer import Answer
     from sordino.query.dataset import Dataset
 
-__all__ = ["preview", "query"]
+__all__ = ["preview", "query", "read_offer", "read_question"]
 
 _INDENT = 15
 """Where the texts of a plan begin."""
@@ -84,8 +84,8 @@ def preview(
     from sordino.plan.plan import make_plan
     from sordino.query.front.sql import parse
 
-    offer = _offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
-    asked = parse(_text(sql))
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    asked = parse(read_question(sql))
     dataset = load(file)
     meter = _meter(dataset, analyst)
     plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
@@ -130,8 +130,8 @@ def query(
     """
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
-    offer = _offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
-    text = _text(sql)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
     _check_plot(plot, dataset)
@@ -277,7 +277,7 @@ def _meter(dataset: Dataset, analyst: str | None) -> TwoMeterFilter:
         return ledger.meter(analyst)
 
 
-def _text(sql: str) -> str:
+def read_question(sql: str) -> str:
     """The text of the question: as given, from a file, or from standard input."""
     if sql != "-" and not sql.startswith("@"):
         return sql
@@ -291,7 +291,7 @@ def _text(sql: str) -> str:
         raise InvalidInput(repr(sql), f"the question cannot be read there ({why})", "Check the path behind the @.") from None
 
 
-def _offer(
+def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
     key_delta: str | None, nonnegative: bool,
 ) -> dict[str, Any]:  # fmt: skip

@@ -231,7 +231,7 @@ def _page(title: str) -> Page:
 
 def _show_noise(page: Page, mechanism: Additive, asked: _Asked, rows: list[tuple[str, str]]) -> None:
     """The noise, the two curves of the worst pair, and some draws."""
-    from sordino.cli.text_plot import curves
+    from sordino.answer.text_plot import curves
 
     page.heading("The noise")
     noise = [("scale", rounded_up(mechanism.scale)), *rows]
@@ -254,7 +254,7 @@ def _show_noise(page: Page, mechanism: Additive, asked: _Asked, rows: list[tuple
 
 
 def _draw_bars(page: Page, loss: Any) -> None:
-    from sordino.cli.text_plot import Bar, bars
+    from sordino.answer.text_plot import Bar, bars
 
     names = ["answer A", "answer B", "any other"]
     lines = [

@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sordino.answer.text_plot import LINES
 from sordino.cli.streams import is_terminal, put, width
-from sordino.cli.text_plot import LINE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,13 +51,16 @@ class Page:
         """Sentences, broken at the width."""
         self._put(self._wrapped(text))
 
-    def draw(self, picture: str) -> None:
-        """A picture as it is: its hill in blue, its line in red."""
+    def draw(self, picture: str, first_word: str = "") -> None:
+        """A picture as it is: its hill in blue, its line in red, and its first word in a style if there is one."""
         from rich.text import Text
 
         text = Text(picture)
         text.highlight_regex("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉]+", "blue")
-        text.highlight_regex(f"(?<![a-z]){LINE}+(?![a-z])|▒+", "red")
+        for mark, colour in zip((*LINES, "▒"), ("red", "magenta", "red"), strict=True):
+            text.highlight_regex(f"(?<![a-z]){mark}+(?![a-z])", colour)
+        if first_word:
+            text.highlight_regex(r"\A\w+", first_word)
         self._put(text)
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sordino.answer.text_plot import Bar, bars
 from sordino.cli.declared import existing_ledger, ledger_place, load
 from sordino.cli.gauges import KEYS, USUAL, Gauge, cost_words, gauges, usual_answers
 from sordino.cli.numbers import rounded_up
 from sordino.cli.streams import hanging, say, width
-from sordino.cli.text_plot import Bar, bars
 
 if TYPE_CHECKING:
     from sordino.accounting.charge import Charge

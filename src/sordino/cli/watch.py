@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sordino.session import Session
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "progress_bar"]
 
 _PATIENCE, _TICK = 0.5, 0.1
 """Seconds until the bar appears, and between its moves."""
@@ -68,7 +68,7 @@ class Watch:
                     if not heard:  # the other end was closed: the work is over
                         return
                 elif not self._over:
-                    bar = bar or stack.enter_context(_bar(self._label))
+                    bar = bar or stack.enter_context(progress_bar(self._label))
                     known = None if self.session is None else self.session.progress
                     bar.update(bar.task_ids[0], completed=known or 0, total=None if known is None else 1, refresh=True)
 
@@ -78,7 +78,8 @@ class Watch:
             session.interrupt()
 
 
-def _bar(label: str) -> Progress:
+def progress_bar(label: str) -> Progress:
+    """A bar on standard error that goes away in the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 

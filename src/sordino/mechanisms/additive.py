@@ -7,16 +7,16 @@ continuous mechanism; so each theorem about value + Z holds word for word for wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits
+from sordino.mechanisms import bits, observer
 from sordino.mechanisms.lattice import Array, Lattice, add
 from sordino.mechanisms.rounded import RoundedNoise, Shape
 from sordino.privacy import json_form
@@ -38,16 +38,27 @@ def _positive(name: str, value: Any) -> Fraction:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Additive(ABC):
-    """What Laplace and Gaussian noise have in common; `scale` and `step` are in the units of the value."""
+    """What Laplace and Gaussian noise have in common; `scale` and `step` are in the units of the value.
+
+    `calibrated_for` is the sensitivity that `calibrated` was told, for audits; it changes nothing that is released.
+    """
 
     shape: ClassVar[Shape]
 
     scale: Fraction
     step: Fraction
+    calibrated_for: Fraction | None = field(default=None, compare=False)
 
     def __init__(self, scale: Number, step: Number = 1) -> None:
         object.__setattr__(self, "scale", _positive("scale", scale))
         object.__setattr__(self, "step", _positive("step", step))
+
+    @classmethod
+    def _for(cls, sensitivity: Fraction, scale: Fraction, step: Number) -> Self:
+        """The mechanism that remembers which sensitivity its scale was computed for."""
+        mechanism = cls(scale, step)
+        object.__setattr__(mechanism, "calibrated_for", sensitivity)
+        return mechanism
 
     @abstractmethod
     def loss(self, sensitivity: Number) -> Loss:
@@ -72,6 +83,10 @@ class Additive(ABC):
         larger: see `sordino.rounded_sensitivity`.
         """
         steps = self._lattice.steps(value, round_to_lattice=round_to_lattice)
+        watcher = observer.current.get()
+        if watcher is not None:
+            draw = partial(self.release, value, round_to_lattice=round_to_lattice)
+            return observer.watched(watcher, self, "release", steps, draw)
         if isinstance(steps, int):
             return self._lattice.values(steps + self._noise.draw_one(bits.source()))
         count = len(steps) if isinstance(steps, list) else steps.size

@@ -58,9 +58,9 @@ class Gaussian(Additive):
         e = positive("epsilon", epsilon)
         d = open_unit("delta", delta, "Pass a small probability such as 1e-6; for delta=0 use Laplace.")
         if method == "exact":
-            return cls(s.upper / largest_mu(e.lower, d.lower), step)
+            return cls._for(s.upper, s.upper / largest_mu(e.lower, d.lower), step)
         if method == "classic":
-            return cls(s.upper * _classic_ratio(e, d), step)
+            return cls._for(s.upper, s.upper * _classic_ratio(e, d), step)
         hint = 'Pass "exact" (the least noise) or "classic" (the lecture notes).'
         raise InvalidInput(f"method={show(method)}", "there are two methods of calibration", hint)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits
+from sordino.mechanisms import bits, observer
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.exponential import is_below
 from sordino.mechanisms.integers import INT64
@@ -133,7 +133,12 @@ class KeySelection:
 
     def select(self, weights: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which of the keys with these weights are published; each is decided by itself."""
-        return self._select(_weights(weights), bits.source())
+        checked = _weights(weights)
+        watcher = observer.current.get()
+        if watcher is not None:
+            seen: npt.NDArray[np.bool_] = observer.watched(watcher, self, "select", checked, partial(self.select, checked))
+            return seen
+        return self._select(checked, bits.source())
 
     def _select(self, weights: npt.NDArray[np.int64], source: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
         published = np.empty(len(weights), bool)

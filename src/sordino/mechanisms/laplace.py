@@ -41,7 +41,8 @@ class Laplace(Additive):
         its binary value or as the decimal that was typed.
         """
         hint = "It is how far one person can move the values, in L1 distance."
-        return cls(positive("sensitivity", sensitivity, hint).upper / positive("epsilon", epsilon).lower, step)
+        s = positive("sensitivity", sensitivity, hint).upper
+        return cls._for(s, s / positive("epsilon", epsilon).lower, step)
 
     def loss(self, sensitivity: Number) -> LaplaceLoss:
         """The privacy loss of one release of values within L1 distance `sensitivity`."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits
+from sordino.mechanisms import bits, observer
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
 from sordino.mechanisms.proportions import Estimate, estimate, half_width
@@ -99,13 +100,16 @@ class RandomizedResponse:
 
     def release(self, value: Any) -> Any:
         """The randomized answer for a true answer, or for a list or array of them, one person each."""
+        indices = self._indices(value)
+        watcher = observer.current.get()
+        if watcher is not None:
+            shaped = indices if isinstance(value, list | tuple) else _shaped(indices, np.asarray(value))
+            seen = shaped.tolist() if shaped is indices or not shaped.ndim else shaped
+            return observer.watched(watcher, self, "release", seen, partial(self.release, value))
         if isinstance(value, list | tuple):
-            return [self._name(i) for i in self._randomize(self._indices(value), bits.source()).tolist()]
-        true = np.asarray(value)
-        answers = self._randomize(self._indices(true), bits.source()).reshape(true.shape)
-        if true.dtype == bool:
-            answers = answers.astype(bool)
-        if true.ndim == 0:
+            return [self._name(i) for i in self._randomize(indices, bits.source()).tolist()]
+        answers = _shaped(self._randomize(indices, bits.source()), np.asarray(value))
+        if answers.ndim == 0:
             return self._name(answers.item())
         return answers if self.names is None else np.array(self.names)[answers]
 
@@ -193,6 +197,12 @@ class RandomizedResponse:
     def __repr__(self) -> str:
         kinds = f", categories={list(self.names) if self.names else self.categories}"
         return f"RandomizedResponse(truth={readable(self.truth)}{kinds if self.names or self.categories > 2 else ''})"
+
+
+def _shaped(flat: Indices, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Answers in the shape of the true ones, as truth values where those are."""
+    shaped = flat.reshape(like.shape)
+    return shaped.astype(bool) if like.dtype == bool else shaped
 
 
 def _categories(given: Any) -> tuple[int, tuple[str, ...] | None]:

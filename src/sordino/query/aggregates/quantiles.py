@@ -9,20 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput
+from sordino.mechanisms import observer
 from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.discrete import uniform
 from sordino.mechanisms.exponential import draw, happens
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import Number, open_unit, show
 
-__all__ = ["FINENESS", "MOST_POSITIONS", "QuantileEstimate", "interval_rank", "noisy_quantiles", "rank_bound", "rank_error",
-           "rates"]  # fmt: skip
+__all__ = ["FINENESS", "MOST_POSITIONS", "QuantileDraw", "QuantileEstimate", "interval_rank", "noisy_quantiles",
+           "rank_bound", "rank_error", "rates"]  # fmt: skip
 
 FINENESS = 1024
 """Into how many parts a cell is divided. A public constant; ranks within a tie are known to 1/1024 of its weight."""
@@ -43,6 +45,22 @@ class QuantileEstimate:
     value: int
     low: int
     high: int
+
+
+@dataclass(frozen=True)
+class QuantileDraw:
+    """Everything but the weights that `noisy_quantiles` was told, as an audit names it."""
+
+    positions: int
+    levels: tuple[Fraction, ...]
+    rate: Fraction
+    flank_rate: Fraction | None
+    confidence: Number
+
+    @property
+    def whole_rate(self) -> Fraction:
+        """The loss per unit of moved weight."""
+        return self.rate + (self.flank_rate or 0)
 
 
 def rates(epsilon: Fraction, l1: int, *, interval: bool = True) -> tuple[Fraction, Fraction | None]:
@@ -80,6 +98,15 @@ def noisy_quantiles(
         given = f"rate={show(rate)}, flank_rate={show(flank_rate)}"
         raise InvalidInput(given, "a rate must be greater than zero", "Use rates(epsilon, l1).")
     spread = _Spread.of(cells, weights, positions, levels)
+    watcher = observer.current.get()
+    if watcher is not None:
+        told = QuantileDraw(positions, levels, rate, flank_rate, confidence)
+        again = partial(
+            noisy_quantiles, cells, weights, positions=positions, levels=levels, rate=rate, flank_rate=flank_rate,
+            confidence=confidence, bits=bits,
+        )  # fmt: skip
+        seen: tuple[QuantileEstimate, ...] = observer.watched(watcher, told, "noisy_quantiles", (cells, weights), again)
+        return seen
     asked = sorted(set(levels))
     depth = len(asked).bit_length()
     cuts = _Descent(spread, tuple(asked), rate / depth, bits).cuts()

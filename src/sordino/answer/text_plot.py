@@ -1,6 +1,6 @@
 """Curves and bars in plain text: readable without colour, in a pipe, and in any width from 40 columns on.
 
-One curve is a filled hill of eighth blocks, the other a line of `o` across it, so that both are seen where they overlap.
+One curve is a filled hill of eighth blocks, others are lines of letters across it, so that all are seen where they overlap.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["LINE", "Bar", "bars", "curves"]
+__all__ = ["LINES", "Bar", "bars", "curves"]
 
 _EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 _EIGHTHS_ACROSS = " ▏▎▍▌▋▊▉█"
-LINE = "o"
+LINES = ("o", "x")
 _NOTHING = 1 / 16
 """Of a row: a line lower than this is not drawn, so that it does not hide the foot of the hill."""
 
@@ -29,8 +29,8 @@ class Bar:
     filled: bool = True
 
 
-def curves(x: Sequence[float], area: Sequence[float], line: Sequence[float], *, width: int = 80, height: int = 12) -> str:
-    """Two curves over the same increasing x, the first as a filled hill, the second as a line, above an axis with numbers.
+def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], width: int = 80, height: int = 12) -> str:
+    """Curves over the same increasing x, the first as a filled hill, up to two others as lines, above an axis with numbers.
 
     Example:
         >>> print(curves([0, 1, 2, 3], [0, 2, 1, 0], [0, 1, 2, 0], width=40, height=3))
@@ -40,19 +40,18 @@ def curves(x: Sequence[float], area: Sequence[float], line: Sequence[float], *, 
         ┬────────────┬────────────┬────────────┬
         0            1            2            3
     """
-    top = max(*area, *line)
-    hill, path = ([at * height / top for at in _columns(x, curve, width)] for curve in (area, line))
+    top = max(map(max, (area, *lines)))
+    hill, *paths = ([at * height / top for at in _columns(x, curve, width)] for curve in (area, *lines))
     rows = [[" "] * width for _ in range(height)]
     for column, level in enumerate(hill):
         eighths = round(8 * level)
         for row in range(math.ceil(eighths / 8)):
             rows[row][column] = _EIGHTHS_UP[min(8, eighths - 8 * row)]
-    before = 0
-    for column, level in enumerate(path):
-        row = min(int(level), height - 1)
-        for step in _steps(before, row) if level > _NOTHING else ():
-            rows[step][column] = LINE
-        before = row
+    for path, mark in zip(paths, LINES, strict=False):
+        places = [min(max(int(level), 0), height - 1) for level in path]
+        for column, (before, row, level) in enumerate(zip([places[0], *places], places, path, strict=False)):
+            for step in _steps(before, row) if level > _NOTHING else ():
+                rows[step][column] = mark
     drawn = ["".join(row).rstrip() for row in reversed(rows)]
     return "\n".join([*drawn, *_axis(x[0], x[-1], width)])
 

@@ -1,0 +1,121 @@
+"""Certified ends of probabilities from counts, and what they say of epsilon and delta.
+
+Every end is checked, not trusted: SciPy proposes it, and an upper bound on the binomial tail in ball arithmetic must agree
+that it is on the safe side. The argument is in black_box.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainccinv, betaincinv, ndtri
+
+from sordino.privacy.ball import ball, certified, exact_upper, lower, working
+
+__all__ = ["delta_lower", "epsilon_lower", "least_probability", "most_probability", "predicted", "uniform_error"]
+
+Floats = npt.NDArray[np.float64]
+
+_SLACK = 2.0**-40
+_SERIES_SLACK = 1 + 2.0**-30
+
+
+def least_probability(hits: int, runs: int, alpha: float) -> float:
+    """A probability below the true one, except with chance alpha: P[at least `hits` of `runs`] <= alpha under it."""
+    if hits == 0:
+        return 0.0
+    guess, slack = float(betaincinv(hits, runs - hits + 1, alpha)), _SLACK
+    while guess > 0:
+        end = guess - slack * min(guess, 1 - guess)
+        if end <= 0 or _tail_upper(runs, hits, Fraction(end)) <= Fraction(alpha):
+            return max(end, 0.0)
+        slack *= 8
+    return 0.0
+
+
+def most_probability(hits: int, runs: int, alpha: float) -> float:
+    """A probability above the true one, except with chance alpha: P[at most `hits` of `runs`] <= alpha under it."""
+    if hits == runs:
+        return 1.0
+    guess, slack = float(betainccinv(hits + 1, runs - hits, alpha)), _SLACK
+    while True:
+        end = min(1.0, guess + slack * min(guess, 1 - guess))
+        if end >= 1 or _tail_upper(runs, runs - hits, 1 - Fraction(end)) <= Fraction(alpha):
+            return end
+        slack *= 8
+
+
+def _tail_upper(runs: int, hits: int, probability: Fraction) -> Fraction:
+    """An upper bound on P[at least `hits` of `runs`] for a probability below hits/runs; 1 otherwise.
+
+    The first term is a ball; the others are products of falling ratios, summed in floats whose error is far below the slack,
+    and the rest is a geometric series.
+    """
+    if probability * runs >= hits:
+        return Fraction(1)
+    odds = float(probability / (1 - probability)) * (1 + 2.0**-50)
+    ratios, total, term, at = 0.0, 1.0, 1.0, hits
+    while at < runs:
+        places = np.arange(at, min(at + 4096, runs), dtype=float)
+        terms = term * np.cumprod((runs - places) / (places + 1) * odds)
+        total += float(terms.sum())
+        term, at = float(terms[-1]), at + len(places)
+        ratios = (runs - at) / (at + 1) * odds
+        if ratios < 1 and term * ratios / (1 - ratios) < 2.0**-60 * total:
+            break
+    with working(160):
+        log_first = (
+            ball(runs + 1).lgamma() - ball(hits + 1).lgamma() - ball(runs - hits + 1).lgamma()
+            + ball(hits) * ball(probability).log() + ball(runs - hits) * ball(1 - probability).log()
+        )  # fmt: skip
+        first = exact_upper(log_first.exp())
+    return first * Fraction(total * _SERIES_SLACK)
+
+
+def epsilon_lower(least: float, most: float, delta: Fraction) -> float:
+    """The epsilon that is needed at least if an event has probability >= `least` here and <= `most` there; rounded down."""
+    gap = Fraction(least) - delta
+    if gap <= 0 or gap <= Fraction(most):
+        return 0.0
+    return max(0.0, lower(certified(lambda: (ball(gap) / ball(Fraction(most))).log())))
+
+
+def delta_lower(least: float, most: float, epsilon: Fraction) -> float:
+    """The delta that is needed at least at this epsilon; rounded down."""
+    return max(0.0, lower(certified(lambda: ball(Fraction(least)) - ball(epsilon).exp() * ball(Fraction(most)))))
+
+
+def uniform_error(runs: int, alpha: float) -> float:
+    """How far all frequencies {score > t} can stray to one side of their probabilities at once, except with chance alpha."""
+    return min(1.0, math.sqrt(math.log(1 / alpha) / (2 * max(runs, 1))) * (1 + 1e-12))
+
+
+def predicted(
+    hits: Any, misses: Any, seen: tuple[int, int], final: tuple[int, int], alpha: float, delta: float, care: float = 1.0
+) -> Floats:
+    """The bound on epsilon to expect of events with so many hits and false hits among `seen` runs of each input.
+
+    It allows for chance twice: `care` standard deviations of what was seen, and the certified ends of the final round. Where
+    nothing can be expected it is not positive, and rises with the difference of the probabilities.
+    """
+    z = float(-ndtri(alpha / 2))
+    p = _wilson(np.asarray(hits, float), seen[0], -care)
+    q = _wilson(np.asarray(misses, float), seen[1], care)
+    p_end = _wilson(p * final[0], final[0], -z)
+    q_end = _wilson(q * final[1], final[1], z)
+    gap = p_end - delta - q_end
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: Floats = np.where(gap > 0, np.log((p_end - delta) / q_end), gap)
+    return result
+
+
+def _wilson(hits: Floats, runs: int, z: float) -> Floats:
+    """One end of Wilson's interval: the upper one for z > 0, the lower one for z < 0."""
+    square = z * z
+    centre = hits + square / 2
+    width = z * np.sqrt(np.maximum(hits * (1 - hits / runs), 0) + square / 4)
+    return np.clip((centre + width) / (runs + square), 0.0, 1.0)

@@ -1,0 +1,102 @@
+"""How far the exact numbers behind an answer are apart on two inputs, and how far its plan says they may be.
+
+Everything is whole numbers or fractions, so a bound that is broken by one unit is seen as broken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sordino.plan.plan import Plan
+from sordino.release import Groups
+
+__all__ = ["Cells", "Exactly", "Moved", "Vector", "exactly", "moved"]
+
+Cells = tuple[Any, ...]
+Vector = tuple[Any, ...]
+"""Whole numbers, or fractions of them."""
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """Sums by key, zeros left out: a vector for each channel, (value, weight) for each quantile column, keys' weights."""
+
+    vectors: tuple[dict[Cells, Vector], ...]
+    cells: tuple[dict[Cells, dict[int, int]], ...]
+    found: dict[Cells, int] | None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far two inputs are apart in one norm of one part of a plan, and how far they may be; L2 distances are squared."""
+
+    part: str
+    norm: str
+    observed: Fraction | int
+    declared: int
+
+    @property
+    def tightness(self) -> float:
+        """1 where the bound is reached; above 1 it is broken."""
+        return float(Fraction(self.observed) / self.declared) if self.declared else math.inf if self.observed else 0.0
+
+    @property
+    def broken(self) -> bool:
+        """Whether the inputs are further apart than declared."""
+        return self.observed > self.declared
+
+
+def exactly(groups: Groups) -> Exactly:
+    """The sums of exact groups by key."""
+    vectors = tuple(
+        {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)} for own in groups.vectors
+    )
+    cells = tuple(
+        {k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)}
+        for own in groups.cells
+    )
+    found = None if groups.found is None else dict(zip(groups.keys, map(int, groups.found), strict=True))
+    return Exactly(vectors, cells, found)
+
+
+def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
+    """Every distance that the plan bounds, between two tables; a key that is in one of them only has zeros in the other."""
+    found = []
+    for i, (a, b) in enumerate(zip(one.vectors, other.vectors, strict=True)):
+        sensitivity, name = plan.sensitivities[i], type(plan.channels[i].partial).__name__
+        differences = _differences(a, b)
+        if plan.price.family == "laplace":
+            if sensitivity.l1 is not None:
+                found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
+        else:
+            found.append(Moved(name, "l2", sum(d * d for d in differences), sensitivity.l2_squared))
+        found.append(Moved(name, "linf", max(differences, default=0), sensitivity.linf))
+        if sensitivity.l0 is not None:
+            found.append(Moved(name, "l0", sum(1 for d in differences if d), sensitivity.l0))
+    for c, d in zip(one.cells, other.cells, strict=True):
+        found.append(Moved("Quantile", "l1", _weight_moved(c, d), plan.moved))
+    if one.found is not None and other.found is not None and plan.price.selection is not None:
+        steps = [abs(one.found.get(key, 0) - other.found.get(key, 0)) for key in one.found.keys() | other.found.keys()]
+        found.append(Moved("Keys", "l1", sum(steps), plan.price.selection.l1))
+        found.append(Moved("Keys", "linf", max(steps, default=0), plan.price.selection.linf))
+    return found
+
+
+def _differences(a: dict[Cells, Vector], b: dict[Cells, Vector]) -> list[Any]:
+    return [
+        abs(x - y)
+        for key in a.keys() | b.keys()
+        for x, y in itertools.zip_longest(a.get(key, ()), b.get(key, ()), fillvalue=0)
+    ]
+
+
+def _weight_moved(a: dict[Cells, dict[int, int]], b: dict[Cells, dict[int, int]]) -> int:
+    return sum(
+        abs(a.get(key, {}).get(k, 0) - b.get(key, {}).get(k, 0))
+        for key in a.keys() | b.keys()
+        for k in a.get(key, {}).keys() | b.get(key, {}).keys()
+    )

@@ -1,0 +1,436 @@
+"""Outputs of any kind as a table of columns: numbers, and atoms for all that is not a number.
+
+An output may be a number, text, None, an exception, or sequences, arrays, sets and dicts of such. Each place is a column.
+Atoms are 63-bit hashes of their text, so that tables made in different batches and processes fit together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Collection, Hashable, Sequence, Set
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["MISSING", "Column", "Raised", "Table", "code", "concat", "encode", "mix"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+_MOST_COLUMNS = 4096
+_DEEPEST = 64
+_EXACT = 2**53
+_LOW = 2**62 - 1
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
+_INSIDE = 4
+_LONG = 16
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A run that ended with an exception, as an output."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One place of the outputs. `atoms` is 0 where a number stands, `fine` holds what float64 loses of exact numbers."""
+
+    numbers: Floats
+    atoms: Codes | None = None
+    fine: Codes | None = None
+
+    def take(self, rows: slice) -> Column:
+        """Some of the runs."""
+        atoms, fine = (None if part is None else part[rows] for part in (self.atoms, self.fine))
+        return Column(self.numbers[rows], atoms, fine)
+
+    def is_number(self) -> npt.NDArray[np.bool_]:
+        """Where numbers stand."""
+        return np.ones(len(self.numbers), bool) if self.atoms is None else self.atoms == 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Outputs by place, one row for each run; `shape` is a code for types and sizes, `names` says what codes stand for."""
+
+    size: int
+    columns: dict[str, Column]
+    shape: Codes
+    names: dict[int, str]
+    opaque: frozenset[str] = frozenset()
+    """What outputs held that could not be looked into."""
+
+    def take(self, rows: slice) -> Table:
+        """Some of the runs."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        return Table(len(self.shape[rows]), columns, self.shape[rows], self.names, self.opaque)
+
+    def only(self, places: Collection[str]) -> Table:
+        """Some of the columns."""
+        kept = {name: column for name, column in self.columns.items() if name in places}
+        return Table(self.size, kept, self.shape, self.names, self.opaque)
+
+    def column(self, name: str) -> Column:
+        """A column, all missing where no output had such a place."""
+        found = self.columns.get(name)
+        return found or Column(np.zeros(self.size), np.full(self.size, MISSING))
+
+
+def code(text: str) -> int:
+    """A positive 63-bit number that stands for a text."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest()) >> 1 | 1
+
+
+MISSING = code("missing")
+_NAN, _INF, _MINUS_INF = code("NaN"), code("inf"), code("-inf")
+_STANDARD = {MISSING: "missing", _NAN: "NaN", _INF: "inf", _MINUS_INF: "-inf"}
+
+
+def mix(seed: Any, value: Any) -> Codes:
+    """Two codes, or arrays of them, made one."""
+    with np.errstate(over="ignore"):
+        z = np.asarray(seed, np.int64).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = z + np.asarray(value, np.int64).astype(np.uint64)
+        z = (z ^ (z >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
+    mixed: Codes = ((z ^ (z >> np.uint64(29))) >> np.uint64(1) | np.uint64(1)).astype(np.int64)
+    return mixed
+
+
+def encode(outputs: Sequence[Any] | npt.NDArray[Any]) -> Table:
+    """The table of a batch of outputs, one along the first axis."""
+    sheet = _Sheet(len(outputs))
+    if isinstance(outputs, np.ndarray):
+        shape = sheet.array(outputs, slice(None), "", 0)
+    else:
+        shape = sheet.fill(list(outputs), slice(None), "", 0)
+    return sheet.table(shape)
+
+
+def concat(tables: Sequence[Table]) -> Table:
+    """Tables one below the other."""
+    if len(tables) == 1:
+        return tables[0]
+    names = {code: text for table in tables for code, text in table.names.items()}
+    columns = {}
+    for name in dict.fromkeys(name for table in tables for name in table.columns):
+        parts = [table.column(name) for table in tables]
+        columns[name] = Column(
+            np.concatenate([part.numbers for part in parts]),
+            _joined([part.atoms for part in parts], parts),
+            _joined([part.fine for part in parts], parts),
+        )
+    size = sum(table.size for table in tables)
+    opaque = frozenset[str]().union(*(table.opaque for table in tables))
+    return Table(size, columns, np.concatenate([table.shape for table in tables]), names, opaque)
+
+
+def _joined(arrays: list[Codes | None], parts: list[Column]) -> Codes | None:
+    if all(array is None for array in arrays):
+        return None
+    zeros = (np.zeros(len(part.numbers), np.int64) for part in parts)
+    return np.concatenate([blank if array is None else array for array, blank in zip(arrays, zeros, strict=True)])
+
+
+class _Sheet:
+    """A table while it is being filled; rows that a column never gets stay missing."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.numbers: dict[str, Floats] = {}
+        self.atoms: dict[str, Codes] = {}
+        self.fine: dict[str, Codes] = {}
+        self.names = dict(_STANDARD)
+        self.opaque = set[str]()
+
+    def table(self, shape: Codes | int) -> Table:
+        columns = {name: Column(numbers, self._atoms(name), self.fine.get(name)) for name, numbers in self.numbers.items()}
+        shapes = np.broadcast_to(np.asarray(shape, np.int64), self.size)
+        return Table(self.size, columns, shapes, self.names, frozenset(self.opaque))
+
+    def _atoms(self, name: str) -> Codes | None:
+        atoms = self.atoms[name]
+        return atoms if atoms.any() else None
+
+    def _put(self, where: Any, name: str, numbers: Any, atoms: Any) -> None:
+        if name not in self.numbers:
+            if len(self.numbers) >= _MOST_COLUMNS:
+                self.opaque.add(f"places beyond the first {_MOST_COLUMNS}")
+                return
+            self.numbers[name] = np.zeros(self.size)
+            self.atoms[name] = np.full(self.size, MISSING)
+        self.numbers[name][where] = numbers
+        self.atoms[name][where] = atoms
+
+    def _kind(self, text: str) -> int:
+        kind = code(text)
+        self.names.setdefault(kind, text)
+        return kind
+
+    def array(self, values: npt.NDArray[Any], where: Any, name: str, depth: int) -> Codes | int:
+        """Fill in an array, rows along its first axis; the code of its shape."""
+        if values.dtype.kind in "OUSV" or np.ma.isMaskedArray(values):
+            return self.fill(values.tolist(), where, name, depth)
+        if values.dtype.kind in "mM":
+            values = values.astype("datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]").view(np.int64)
+        if values.ndim == 1:
+            if values.dtype.kind == "c":
+                self._floats(values.real, where, f"{name}.real")
+                self._floats(values.imag, where, f"{name}.imag")
+            else:
+                self._numbers(values, where, name)
+            return self._kind(values.dtype.name)
+        flat = values.reshape(len(values), -1)
+        inner: Codes | int = self._kind("nothing")
+        for i in range(min(flat.shape[1], _MOST_COLUMNS + 1)):
+            inner = self.array(flat[:, i], where, f"{name}[{i}]", depth + 1)
+        sizes = " x ".join(str(n) for n in values.shape[1:])
+        return self._kind(f"{sizes} of {self.names[int(inner)]}")
+
+    def _numbers(self, values: npt.NDArray[Any], where: Any, name: str) -> None:
+        if values.dtype.kind not in "iu":
+            return self._floats(values, where, name)
+        large = values.size and max(abs(int(values.max())), abs(int(values.min()))) > _EXACT
+        self._put(where, name, values, 0)
+        if large:
+            self._fine(where, name, values & values.dtype.type(_LOW))
+        return None
+
+    def _floats(self, values: npt.NDArray[Any], where: Any, name: str) -> None:
+        numbers = values.astype(np.float64)
+        if np.isfinite(numbers).all():
+            return self._put(where, name, numbers, 0)
+        atoms = np.select([np.isnan(numbers), numbers == np.inf, numbers == -np.inf], [_NAN, _INF, _MINUS_INF], default=0)
+        return self._put(where, name, np.where(atoms == 0, numbers, 0.0), atoms)
+
+    def _fine(self, where: Any, name: str, values: Any) -> None:
+        if name in self.numbers:
+            self.fine.setdefault(name, np.zeros(self.size, np.int64))[where] = values
+
+    def fill(self, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+        """Fill in values of any kinds; codes of their shapes."""
+        classes = {t: _class(t) for t in set(map(type, values))}
+        types = set(classes.values())
+        if len(types) == 1:
+            return self._one_class(types.pop(), values, where, name, depth)
+        shapes = np.zeros(len(values), np.int64)
+        rows = np.arange(self.size)[where]
+        found = np.array([classes[type(value)] for value in values])
+        for kind in sorted(types):
+            own = np.flatnonzero(found == kind)
+            shapes[own] = self._one_class(kind, [values[i] for i in own], rows[own], name, depth)
+        return shapes
+
+    def _one_class(self, label: str, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+        kind, _, own = label.partition(":")
+        if kind in ("bool", "float"):
+            self._floats(np.array(values, np.float64), where, name)
+        elif kind == "int":
+            self._integers([int(value) for value in values], where, name)
+        elif kind in ("Fraction", "Decimal"):
+            self._exact(values, where, name)
+        elif kind == "time":
+            self._floats(np.array([_moment(value) for value in values]), where, name)
+        elif kind == "complex":
+            pairs = np.array([complex(value) for value in values])
+            self._floats(pairs.real, where, f"{name}.real")
+            self._floats(pairs.imag, where, f"{name}.imag")
+        elif kind in ("list", "tuple", "array", "set", "dict") and depth < _DEEPEST:
+            return self._nested(kind, values, where, name, depth)
+        elif kind == "raised":
+            return self._raised(values, where, name)
+        else:
+            self._texts([self._text(value) for value in values], where, name)
+        return self._kind(own or kind)
+
+    def _text(self, value: Any) -> str:
+        if value is None or isinstance(value, str | bytes | type):
+            return value if isinstance(value, str) else repr(value)
+        try:
+            text = f"{type(value).__name__} {bytes(value) if isinstance(value, memoryview) else value!r}"
+        except Exception:
+            text = f"{type(value).__name__} that cannot be shown"
+        plain = _ADDRESS.sub("", text)
+        if plain != text or text.endswith("cannot be shown"):
+            self.opaque.add(f"objects of type {type(value).__name__}")
+        return plain
+
+    def _integers(self, values: list[int], where: Any, name: str) -> None:
+        self._put(where, name, [_near(value) for value in values], 0)
+        if max(map(abs, values)) > _EXACT:
+            self._fine(where, name, [value & _LOW for value in values])
+            self._put(where, f"{name}.low", [float(value & (_EXACT - 1)) for value in values], 0)
+
+    def _exact(self, values: list[Any], where: Any, name: str) -> None:
+        numbers = [_near(value) for value in values]
+        self._floats(np.array(numbers), where, name)
+        self._fine(where, name, [_fineness(value) for value in values])
+
+    def _texts(self, texts: list[str], where: Any, name: str) -> None:
+        codes = {text: code(text) for text in set(texts)}
+        if len(self.names) < 100_000:
+            self.names.update((c, text) for text, c in codes.items())
+        self._put(where, name, 0.0, np.array([codes[text] for text in texts], np.int64))
+
+        self._inside(texts, where, name)
+
+    def _inside(self, texts: list[str], where: Any, name: str) -> None:
+        """The numbers inside texts, and the lengths of long ones, as columns of their own."""
+        rows = np.arange(self.size)[where]
+        found = {text: _NUMBER.findall(text)[:_INSIDE] for text in set(texts) if any(map(str.isdigit, text))}
+        for i in range(max(map(len, found.values()), default=0)):
+            own = [j for j, text in enumerate(texts) if len(found.get(text, ())) > i]
+            self._floats(np.array([float(found[texts[j]][i]) for j in own]), rows[own], f"{name}.number {i + 1}")
+        long = [j for j, text in enumerate(texts) if len(text) > _LONG]
+        if long:
+            self._put(rows[long], f"{name}.length", [float(len(texts[j])) for j in long], 0)
+
+    def _raised(self, values: list[Raised], where: Any, name: str) -> Codes:
+        self._texts([value.text for value in values], where, f"{name}.error")
+        return np.array([self._kind(f"raises {value.kind}") for value in values], np.int64)
+
+    def _nested(self, kind: str, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+        """By size, or by keys; then place by place."""
+        if kind == "dict":
+            values = [_as_dict(value) for value in values]
+        elif kind == "tuple" and isinstance(values[0], np.void):
+            values = [value.item() for value in values]
+        forms: list[Hashable] = [_form(kind, value) for value in values]
+        distinct = list(dict.fromkeys(forms))
+        if len(distinct) == 1:
+            return self._same_form(kind, distinct[0], values, where, name, depth)
+        shapes = np.zeros(len(values), np.int64)
+        rows = np.arange(self.size)[where]
+        groups: dict[Hashable, list[int]] = {form: [] for form in distinct}
+        for i, form in enumerate(forms):
+            groups[form].append(i)
+        for form, own in groups.items():
+            shapes[own] = self._same_form(kind, form, [values[i] for i in own], rows[own], name, depth)
+        return shapes
+
+    def _same_form(self, kind: str, form: Any, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
+        if kind == "array":
+            return self.array(np.stack(values), where, name, depth)
+        if kind == "dict":
+            places = [(f"{name}[{key!r}]", [value[key] for value in values]) for key in form[: _MOST_COLUMNS + 1]]
+            title = f"dict of {len(form)}"
+        else:
+            if kind == "set":
+                values = [sorted(value, key=lambda x: (type(x).__name__, repr(x))) for value in values]
+            columns = zip(*values, strict=True)
+            places = [(f"{name}[{i}]", list(column)) for i, column in enumerate(columns) if i <= _MOST_COLUMNS]
+            title = f"{kind} of {form}"
+        shapes: Codes | int = self._kind(f"{title} {[str(k) for k in form]}" if kind == "dict" else title)
+        first, same = shapes, True
+        texts = []
+        for place, column in places:
+            inner = self.fill(column, where, place, depth + 1)
+            same = same and isinstance(inner, int)
+            texts.append(self.names.get(inner, "") if isinstance(inner, int) else "any")
+            shapes = mix(shapes, inner)
+        if not places:
+            self._put(where, name, 0.0, code(f"empty {kind}"))
+            self.names[code(f"empty {kind}")] = f"empty {kind}"
+        if same:
+            shapes = int(shapes)
+            self.names.setdefault(shapes, f"{title}: {_brief(texts)}")
+        else:
+            for shape in np.unique(np.asarray(shapes))[:1000].tolist():
+                self.names.setdefault(shape, f"{self.names[int(first)]}, mixed")
+        return shapes
+
+
+def _brief(texts: list[str]) -> str:
+    return f"all {texts[0]}" if len(set(texts)) == 1 else ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+
+
+def _class(kind: type) -> str:
+    """Which of the ways to fill a column a type takes, and its name where NumPy has several."""
+    if issubclass(kind, Raised):
+        return "raised"
+    if issubclass(kind, Enum):
+        return kind.__name__
+    for name, types in _CLASSES:
+        if issubclass(kind, types):
+            return f"{name}:{kind.__name__}" if issubclass(kind, np.generic) and name != "tuple" else name
+    frame = any(hasattr(kind, method) for method in ("to_pydict", "to_dict"))
+    return "dict" if frame or dataclasses.is_dataclass(kind) else kind.__name__
+
+
+_CLASSES: tuple[tuple[str, Any], ...] = (
+    ("bool", bool | np.bool_),
+    ("time", date | timedelta | np.datetime64 | np.timedelta64),
+    ("int", int | np.integer),
+    ("float", float | np.floating),
+    ("complex", complex | np.complexfloating),
+    ("Fraction", Fraction),
+    ("Decimal", Decimal),
+    ("array", np.ndarray),
+    ("list", list),
+    ("tuple", tuple | np.void),
+    ("set", Set),
+    ("dict", dict),
+)
+
+
+def _moment(value: Any) -> float:
+    """A time or a duration in seconds or days; only comparisons matter."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
+    if isinstance(value, date):
+        return float(value.toordinal())
+    return math.nan if np.isnat(value) else float(value.astype(np.int64))
+
+
+def _as_dict(value: Any) -> dict[Any, Any]:
+    """The fields of a dataclass, the cells of a frame of Arrow, pandas or Polars."""
+    if isinstance(value, dict):
+        return value
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if hasattr(value, "to_pydict"):
+        return dict(value.to_pydict())
+    if hasattr(value, "iloc"):
+        return dict(value.to_dict("list") if hasattr(value, "columns") else value.to_dict())
+    try:
+        return dict(value.to_dict(as_series=False))
+    except TypeError:
+        return dict(value.to_dict())
+
+
+def _form(kind: str, value: Any) -> Hashable:
+    if kind == "array":
+        return (value.shape, value.dtype.str)
+    if kind == "dict":
+        return tuple(value)
+    return len(value)
+
+
+def _near(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.finfo(np.float64).max * (1 if value > 0 else -1)
+
+
+def _fineness(value: Any) -> int:
+    """What tells exact numbers apart that are one float: the denominator, or the decimal places."""
+    if isinstance(value, Fraction):
+        return value.denominator & _LOW
+    _, digits, exponent = value.as_tuple()
+    return (code(repr((digits, exponent))) if isinstance(exponent, int) else 0) & _LOW

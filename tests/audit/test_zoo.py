@@ -1,0 +1,459 @@
+"""The zoo: are its truths true, and does the auditor agree with them?
+
+Truths are checked apart from the auditor: by the exact distance of what gets noise, by integrals, by closed forms.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.special import ndtr
+
+from sordino.audit.law import law
+from sordino.audit.neighbors import check
+from sordino.audit.patterns import patterns
+from sordino.audit.report import Dossier, Verdict
+from sordino.audit.zoo import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
+from sordino.audit.zoo.reference import REFERENCE, Row
+from sordino.audit.zoo.specimen import Specimen
+from sordino.errors import InvalidInput
+from tape import Tape, replay
+
+Floats = npt.NDArray[np.float64]
+
+ZOO = {specimen.name: specimen for specimen in SPECIMENS}
+EVERY = {**ZOO, **{row.specimen.name: row.specimen for row in REFERENCE}}
+
+
+def names(wanted: Callable[[Specimen], bool]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("name", [name for name, specimen in EVERY.items() if wanted(specimen)])
+
+
+def test_what_is_in_it() -> None:
+    assert len(ZOO) == len(SPECIMENS)
+    assert sum(specimen.broken for specimen in SPECIMENS) >= 60
+    assert sum(not specimen.broken for specimen in SPECIMENS) >= 30
+    assert len(REFERENCE) == 22
+
+
+@names(lambda _: True)
+def test_a_specimen_says_what_it_is(name: str) -> None:
+    specimen = EVERY[name]
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+    assert specimen.why.endswith(".")
+    assert not specimen.title.endswith(".")
+    assert specimen.broken == (specimen.truth > specimen.epsilon), "broken is what needs more than it claims"
+    assert not specimen.broken or specimen.truth >= 1.3 * specimen.epsilon, "the zoo is for clear cases"
+
+
+@names(lambda s: s.pair is not None)
+def test_pairs_are_neighbours(name: str) -> None:
+    specimen = EVERY[name]
+    assert specimen.pair is not None
+    found = check(*specimen.pair, specimen.neighbors)
+    assert found.ok, found.problem
+    assert (specimen.neighbors == "unchecked") == (
+        name in {"randomized-response-of-ten", "randomized-response-of-ten-as-two"}
+    )
+
+
+def pairs(specimen: Specimen) -> Iterator[tuple[Any, Any]]:
+    """The inputs that an audit compares."""
+    if specimen.pair is not None:
+        yield specimen.pair
+    else:
+        yield from ((pair.d1, pair.d2) for pair in patterns(specimen.neighbors, specimen.length, specimen.domain))
+
+
+class Silence:
+    """Laplace noise that is zero and remembers its scale, to see what would get it."""
+
+    def __init__(self) -> None:
+        self.scales = set[float]()
+
+    def __call__(self, scale: float, shape: Any) -> Floats:
+        self.scales.add(scale)
+        return np.zeros(shape)
+
+
+SUMS = (
+    "histogram", "prefix-sums-billed-once", "answers-as-histogram", "tree-billed-by-one-level", "histogram-scale-inverted",
+    "histogram-of-replaced-rows", "vector-scaled-by-dimension-root", "clipped-sum", "clip-before-expression",
+    "squares-not-squared", "clipping-dropped", "stale-sensitivity", "sum-of-replaced-rows", "overflow-wraps",
+    "codes-by-appearance", "pairs-shift", "rows-of-a-person", "sampling-that-is-none", "laplace-in-parallel",
+    "sum-and-count", "double-spending", "mean-billed-once", "laplace-deviation-as-scale", "laplace-scale-floored",
+    "laplace-decimal-logarithm", "reference-laplace", "reference-noisy-hist-1", "reference-noisy-hist-2",
+    "reference-laplace-parallel",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_truth_is_distance_over_scale(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laplace noise on a vector needs the L1 distance over the scale, at the worst pair."""
+    specimen, silence = EVERY[name], Silence()
+    monkeypatch.setattr(noise, "laplace", silence)
+    distances = [np.abs(np.subtract(*(specimen.mechanism(d, size=1) for d in pair))).sum() for pair in pairs(specimen)]
+    (scale,) = silence.scales
+    assert max(distances) / scale == pytest.approx(specimen.truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["prefix-sums", "reference-prefix-sum"])
+def test_prefix_sums_are_post_processing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their differences are the noisy entries, so the truth is that of the entries."""
+    specimen, silence = EVERY[name], Silence()
+    monkeypatch.setattr(noise, "laplace", silence)
+    worst = 0.0
+    for pair in pairs(specimen):
+        entries = [np.diff(specimen.mechanism(d, size=1), axis=1, prepend=0) for d in pair]
+        worst = max(worst, np.abs(entries[0] - entries[1]).sum())
+    (scale,) = silence.scales
+    assert worst / scale == pytest.approx(specimen.truth, rel=1e-12)
+
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def quadrature(width: float) -> tuple[Floats, Floats]:
+    """Points and weights on [-width, width], exact between kinks that lie at multiples of 1/2."""
+    edges = np.arange(-math.ceil(width), math.ceil(width) + 0.25, 0.5)
+    points = ((edges[1:] + edges[:-1]) / 2)[:, None] + NODES / 4
+    return points.ravel(), np.tile(WEIGHTS / 4, len(edges) - 1)
+
+
+def below(x: Floats, scale: float) -> Floats:
+    """The distribution function of Laplace noise."""
+    tail = np.exp(-np.abs(x) / scale) / 2
+    return np.where(x < 0, tail, 1 - tail)
+
+
+def density(x: Floats | float, scale: float) -> Floats:
+    return np.asarray(np.exp(-np.abs(x) / scale) / (2 * scale))
+
+
+def flags_law(
+    answers: Any, threshold: float, limit_scale: float, scale: float, most: int | None
+) -> dict[tuple[int, ...], float]:
+    """The law of one noisy threshold for all answers, by an integral over the threshold's noise."""
+    points, weights = quadrature(40 * limit_scale)
+    lower = [below(threshold + points - answer, scale) for answer in np.asarray(answers, float)]
+    found: dict[tuple[int, ...], float] = {}
+    open_: list[tuple[tuple[int, ...], Floats]] = [((), weights * density(points, limit_scale))]
+    while open_:
+        path, mass = open_.pop()
+        if len(path) == len(lower) or (most is not None and sum(path) == most):
+            found[path] = float(mass.sum())
+            continue
+        at = lower[len(path)]
+        open_ += [((*path, 0), mass * at), ((*path, 1), mass * (1 - at))]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "threshold", "limit_scale", "scale", "most"),
+    [
+        ("sparse-vector", 0.5, 2, 4, 1),
+        ("sparse-vector-little-noise", 1, 4, 4 / 3, 2),
+        ("sparse-vector-never-stops", 1, 2, 2, None),
+        ("sparse-vector-count-forgotten", 1, 2, 4, 4),
+        ("reference-sparse-vector-1", 0.5, 20, 40, 1),
+        ("reference-sparse-vector-2", 1, 20, 40, 1),
+        ("reference-sparse-vector-4", 1, 40, 40 / 3, 1),
+        ("reference-sparse-vector-6", 1, 20, 20, None),
+    ],
+)
+def test_truth_of_above_threshold(name: str, threshold: float, limit_scale: float, scale: float, most: int | None) -> None:
+    specimen, worst = EVERY[name], 0.0
+    for pair in pairs(specimen):
+        if np.abs(pair[0]).max() > 10:
+            continue
+        one, two = (flags_law(d, threshold, limit_scale, scale, most) for d in pair)
+        assert sum(one.values()) == pytest.approx(1, abs=1e-9)
+        worst = max(worst, max(abs(math.log(one[output] / two[output])) for output in one))
+    if specimen.broken:
+        assert specimen.truth == pytest.approx(worst, rel=1e-3)
+        assert worst >= specimen.truth
+    else:
+        assert 0.98 * specimen.truth <= worst <= specimen.truth
+
+
+def test_truth_of_exact_answers_and_known_threshold() -> None:
+    """Two answers that change places are never seen the other way round; ten answers below a threshold are independent."""
+    flags = ZOO["sparse-vector-exact-answers"].mechanism([1, 0], size=20_000)
+    swapped = ZOO["sparse-vector-exact-answers"].mechanism([0, 1], size=20_000)
+    assert (flags[:, 0] > flags[:, 1]).any()
+    assert not (swapped[:, 0] > swapped[:, 1]).any()
+    loss = 10 * math.log(below(np.array([-0.5]), 4)[0] / below(np.array([-1.5]), 4)[0])
+    assert loss == pytest.approx(ZOO["sparse-vector-known-threshold"].truth)
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "threshold", "limit_scale", "scale"),
+    [
+        ("sparse-vector-shows-value", 10, 1, 2, 2),
+        ("reference-sparse-vector-3", 10, 1, 20, 20),
+        ("sparse-vector-twice", 6, 1, 4, 4),
+        ("reference-sparse-vector-34-parallel", 10, 1, 20, 40),
+    ],
+)
+def test_truth_of_shown_values(name: str, answers: int, threshold: float, limit_scale: float, scale: float) -> None:
+    """Of "all below, then the last one shows v" with a low v: every answer counts once more for the one input."""
+    points, weights = quadrature(80 * limit_scale)
+    v = -20.0 * limit_scale
+    low = weights * density(points, limit_scale) * (points <= v - threshold)
+    laws = [(low * below(threshold + points - q, scale) ** (answers - 1)).sum() * density(v - q, scale) for q in (1, 2)]
+    assert math.log(laws[0] / laws[1]) == pytest.approx(answers / scale)
+    assert EVERY[name].truth == pytest.approx(answers / scale)
+
+
+def places_law(scores: Any, scale: float, one_sided: bool = False) -> Floats:
+    """The law of the place of the largest noisy score."""
+    points, weights = quadrature(60 * scale + 10)
+    if one_sided:
+        laws = [np.where(points >= q, 1 - np.exp(-np.maximum(points - q, 0) / scale), 0) for q in scores]
+        peaks = [np.where(points >= q, np.exp(-np.maximum(points - q, 0) / scale) / scale, 0) for q in scores]
+    else:
+        laws, peaks = [below(points - q, scale) for q in scores], [density(points - q, scale) for q in scores]
+    rest = [np.prod([law for j, law in enumerate(laws) if j != i], axis=0) for i in range(len(laws))]
+    return np.array([(weights * peak * others).sum() for peak, others in zip(peaks, rest, strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "one_sided"),
+    [
+        ("noisy-max-laplace", 2, False),
+        ("noisy-max-exponential", 2, True),
+        ("noisy-max-without-half", 1, False),
+        ("reference-noisy-max-1", 20, False),
+        ("reference-noisy-max-2", 20, True),
+    ],
+)
+def test_truth_of_noisy_max(name: str, scale: float, one_sided: bool) -> None:
+    specimen, worst = EVERY[name], 0.0
+    for pair in pairs(specimen):
+        if np.abs(pair[0]).max() > 10:
+            continue
+        laws = [places_law(d, scale, one_sided) for d in pair]
+        assert laws[0].sum() == pytest.approx(1, abs=1e-9)
+        worst = max(worst, np.abs(np.log(laws[0] / laws[1])).max())
+    if specimen.broken:
+        assert specimen.truth <= worst <= 1.001 * specimen.truth
+    else:
+        assert worst <= specimen.truth + 1e-9
+
+
+def test_truth_of_shown_maxima() -> None:
+    """The density of the largest of five is 5 F^4 f: in the lower tail it moves by e^(5/scale) for a step of 1."""
+    for name, scale in (("noisy-max-shows-value", 4), ("reference-noisy-max-3", 20)):
+        x = np.array([-60.0 * scale])
+        loss = 5 * math.log(below(x, scale)[0] / below(x - 1, scale)[0])
+        assert loss == pytest.approx(EVERY[name].truth)
+
+
+def test_truth_of_drawn_places() -> None:
+    specimen = ZOO["exponential-mechanism-without-half"]
+    assert specimen.pair is not None
+    weights = [np.exp(np.asarray(scores)) for scores in specimen.pair]
+    loss = np.abs(np.log(weights[0] / weights[0].sum() / (weights[1] / weights[1].sum()))).max()
+    assert loss == pytest.approx(specimen.truth)
+
+
+def normal_delta(deviation: float, epsilon: float) -> float:
+    """Balle and Wang (2018), equation 6, for sensitivity 1."""
+    middle, side = 1 / (2 * deviation), epsilon * deviation
+    return float(ndtr(middle - side) - math.exp(epsilon) * ndtr(-middle - side))
+
+
+def test_truth_of_normal_noise() -> None:
+    classic, squared = ZOO["gaussian-classic-beyond-its-range"], ZOO["gaussian-variance-as-deviation"]
+    for specimen, deviation in ((classic, additive._CLASSIC), (squared, additive._EXACT**2)):
+        assert normal_delta(deviation, specimen.epsilon) > 1.5 * specimen.delta
+        assert normal_delta(deviation, specimen.truth) == pytest.approx(specimen.delta, rel=1e-6)
+    assert normal_delta(additive._EXACT, squared.epsilon) == pytest.approx(squared.delta, rel=1e-6)
+
+
+def test_truth_of_whole_noise() -> None:
+    alpha = math.exp(-0.5)
+    laws = []
+    for count in (0, 1):
+        mass = np.array([alpha ** abs(k - count) for k in range(400)])
+        laws.append(mass / mass.sum())
+    assert np.abs(np.log(laws[0] / laws[1])).max() == pytest.approx(ZOO["redrawn-until-plausible"].truth)
+    assert ZOO["geometric-wrong-alpha"].truth == pytest.approx(-math.log(1 - alpha))
+
+
+def test_truth_of_averages() -> None:
+    """The sum of four Laplace numbers has the tail of one of them times a cubic: the ratio grows to e^(4 epsilon)."""
+    scale, n = 2.0, 4
+    at = np.array([4000.0, 4000.0 - n])  # of the sum, for a true value moved by 1
+    coefficients = [math.comb(2 * n - 2 - k, n - 1 - k) * 2 ** (k - 2 * n + 1) / math.factorial(k) for k in range(n)]
+    log = [math.log(sum(c * (x / scale) ** k for k, c in enumerate(coefficients))) - x / scale for x in at]
+    assert log[1] - log[0] == pytest.approx(ZOO["average-of-releases"].truth, rel=5e-3)
+    assert log[1] - log[0] <= ZOO["average-of-releases"].truth
+
+
+def test_truth_of_thresholds() -> None:
+    """A group of one is shown with more than delta; a group of none never is, so no epsilon helps."""
+    shown = {
+        "threshold-off-by-one": math.exp(1 - keys._TAIL) / 2,
+        "threshold-let-through": math.exp(-4) / (1 + math.exp(-1)),
+        "threshold-of-another-law": float(ndtr(-keys._TAIL / keys._DEVIATION)),
+    }
+    for name, probability in shown.items():
+        assert probability > 1.5 * ZOO[name].delta
+    assert math.exp(-keys._TAIL) / 2 == pytest.approx(ZOO["threshold"].delta)
+    assert keys._SELECTION.probability(1) <= ZOO["key-selection-of-one"].delta
+
+
+def test_truth_of_coins() -> None:
+    for name in ("two-coins", "truncated-geometric", "second-coin-biased", "first-coin-shown", "uniform-noise"):
+        specimen = ZOO[name]
+        assert specimen.pair is not None
+        one, two = (law(specimen.mechanism, d) for d in specimen.pair)
+        same = one.keys() == two.keys()
+        loss = max(abs(math.log(one[output] / two[output])) for output in one) if same else math.inf
+        assert loss == pytest.approx(specimen.truth)
+
+
+def test_truth_of_local_answers() -> None:
+    assert len(set(local._SET["yes"]) ^ set(local._SET["no"])) == 6
+    for f, p, q in ((0.75, 0.0, 1.0), (0.95, 0.0, 1.0), (0.75, 0.45, 0.55)):
+        with replay(Tape(1)):
+            shares = local.rappor("yes", 200_000, f=f, p=p, q=q).mean(axis=0)
+        bit = list(local._SET["yes"])
+        observed = math.log(shares[bit].mean() / np.delete(shares, bit).mean())
+        assert observed == pytest.approx(local.bit_epsilon(f, p, q), abs=0.02)
+    assert 8 * local.bit_epsilon(0.75, 0.45, 0.55) == pytest.approx(0.400, abs=1e-3)
+    assert 8 * local.bit_epsilon(0.95) == pytest.approx(0.8007, abs=1e-4)
+
+
+def test_float_noise_tells_its_value() -> None:
+    """A quarter of the floats for 0 are finer than 2^-53, and none for 1 is."""
+    for specimen in floats.SPECIMENS:
+        if specimen.name.startswith("float-"):
+            finer = [np.mean(np.mod(specimen.mechanism(d, size=20_000) * 2.0**53, 1) != 0) for d in (0, 1)]
+            assert finer[0] > 0.1
+            assert finer[1] == 0
+
+
+def test_claims_of_queries_are_those_of_their_plans() -> None:
+    for specimen, (sql, mechanism, copies) in zip(
+        queries.SPECIMENS,
+        (
+            ("SELECT copy, ward, COUNT(*) AS n FROM data GROUP BY copy, ward", "laplace", 500),
+            ("SELECT copy, AVG(cost) AS c FROM data GROUP BY copy", "gaussian", 500),
+            ("SELECT city, COUNT(*) AS n FROM data GROUP BY city", None, 500),
+            ("SELECT copy, MEDIAN(cost) AS c FROM data GROUP BY copy", None, 50),
+        ),
+        strict=True,
+    ):
+        plan, _ = queries._asked(sql, tuple(queries._ROWS), copies, mechanism)
+        assert (float(plan.price.epsilon), float(plan.price.delta)) == (specimen.epsilon, specimen.delta)
+
+
+@pytest.mark.parametrize(
+    ("draw", "law_below"),
+    [
+        (lambda: noise.uniform(200_000), lambda x: np.clip(x, 0, 1)),
+        (lambda: noise.laplace(3, 200_000), lambda x: below(x, 3)),
+        (lambda: noise.exponential(3, 200_000), lambda x: -np.expm1(-np.maximum(x, 0) / 3)),
+        (lambda: noise.gaussian(3, 200_000), lambda x: ndtr(x / 3)),
+    ],
+)
+@pytest.mark.parametrize("stretch", [1.0, 1.05])
+def test_noise_has_its_law(draw: Callable[[], Floats], law_below: Callable[[Floats], Floats], stretch: float) -> None:
+    """Kolmogorov's distance of 200,000 draws: small for the law, large for one that is 5 % wider."""
+    with replay(Tape(7)):
+        drawn = np.sort(draw() * stretch)
+    expected = law_below(drawn)
+    steps = np.arange(drawn.size + 1) / drawn.size
+    distance = max((steps[1:] - expected).max(), (expected - steps[:-1]).max())
+    assert (distance < 0.005) == (stretch == 1), distance
+
+
+def test_whole_noise_has_its_law() -> None:
+    with replay(Tape(8)):
+        drawn = noise.geometric(0.6, 200_000)
+    for k in range(-4, 5):
+        assert np.mean(drawn == k) == pytest.approx(0.25 * 0.6 ** abs(k), abs=0.005)
+
+
+def test_noise_lies_on_its_grid() -> None:
+    for drawn in (noise.laplace(10, 5000), noise.exponential(0.1, 5000), noise.gaussian(2, 5000)):
+        assert (np.mod(drawn, noise.GRID) == 0).all()
+    assert noise.laplace(1, (3, 7)).shape == (3, 7)
+
+
+FAST = (
+    "laplace", "key-selection-of-one", "query-count-by-ward", "two-coins", "pipeline-query",
+    "laplace-cut-off", "double-spending", "float-laplace-inversion", "nan-through-clip", "groups-from-data",
+    "noisy-max-without-half", "threshold-of-another-law", "second-coin-biased", "pipeline-divides-by-n",
+)  # fmt: skip
+
+
+def wrong(dossier: Dossier) -> list[str]:
+    """The verdicts that are not the truth."""
+    right = {True: Verdict.VIOLATED, False: Verdict.HOLDS}
+    return [
+        f"{r.name}: {r.epsilon_lower}: {r.summary}" for r in dossier.reports if r.verdict is not right[ZOO[r.name].broken]
+    ]
+
+
+def test_the_auditor_knows_them() -> None:
+    """A few of each kind; so sure that this test fails by chance once in 10^9 runs."""
+    heard: list[tuple[float, str]] = []
+    dossier = run(FAST, confidence=1 - 1e-9, samples=60_000, progress=lambda done, words: heard.append((done, words)))
+    assert not wrong(dossier)
+    assert dossier.passed
+    assert dossier.expected == tuple(not ZOO[name].broken for name in FAST)
+    assert [report.name for report in dossier.reports] == list(FAST)
+    assert {report.method for report in dossier.reports} == {"black box", "exact law", "record and replay"}
+    assert len(dossier.notes) == len(FAST)
+    shares = [done for done, _ in heard]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 1
+    assert all(any(name in words for _, words in heard) for name in ("laplace", "groups-from-data"))
+
+
+def test_names_are_chosen() -> None:
+    assert [report.name for report in run("two-coins").reports] == ["two-coins"]
+    with pytest.raises(InvalidInput, match="Did you mean 'double-spending'"):
+        run(["double-spendng"])
+    with pytest.raises(InvalidInput, match="there must be something to audit"):
+        run([])
+    for wrong in (0, 1, -0.5, 2, math.nan, "high"):
+        with pytest.raises(InvalidInput, match="confidence"):
+            run("two-coins", confidence=wrong)  # type: ignore[arg-type]
+
+
+def test_its_table_and_its_page() -> None:
+    dossier = run(("two-coins", "uniform-noise"))
+    assert dossier.passed
+    assert "uniform-noise" in dossier.to_text()
+    assert "uniform-noise" in dossier.to_html()
+    assert type(dossier).from_json(dossier.to_json()) == dossier
+
+
+@pytest.mark.slow
+def test_the_whole_zoo() -> None:
+    """Every broken one flagged, no right one, with 99.9 % for all together."""
+    dossier = run(confidence=0.999)
+    assert not wrong(dossier)
+    assert dossier.passed
+    for report, specimen in zip(dossier.reports, SPECIMENS, strict=True):
+        assert report.epsilon_lower <= specimen.truth or specimen.broken
+        assert report.confidence is None or report.confidence >= 1 - 0.001 / len(SPECIMENS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", REFERENCE, ids=lambda row: row.specimen.name)
+def test_reference_rows(row: Row) -> None:
+    """At least 0.9 of the better listed bound, with a tenth of its runs, and never above the truth."""
+    report = audited(row.specimen, confidence=0.9, samples=20_000_000)
+    assert report.epsilon_lower >= 0.9 * row.listed
+    assert report.verdict is (Verdict.VIOLATED if row.specimen.broken else Verdict.HOLDS)
