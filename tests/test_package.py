@@ -14,13 +14,14 @@ SOURCE = Path(so.__file__).parent
 
 def test_public_names_are_pinned() -> None:
     assert so.__all__ == [
-        "Anchor", "Answer", "Budget", "Charge", "Dataset", "Estimate", "FiniteLoss", "Gaussian", "GaussianLoss",
-        "KeySelection", "Laplace", "LaplaceLoss", "Ledger", "Loss", "Mechanism", "Neighbors", "Odometer", "Plan",
-        "RandomizedResponse", "SensitivityWitness", "Session", "SubsampledLoss", "Table", "Total", "TwoMeterFilter",
-        "ZcdpFilter", "audit", "bucket", "coalesce", "col", "count", "count_distinct", "date_part", "date_trunc", "day",
-        "divergence", "errors", "global_sensitivity", "greatest", "largest_count", "least", "lit", "mean",
-        "mechanism_from_json", "median", "month", "quantile", "quarter", "rounded_sensitivity", "smallest_scale",
-        "stddev", "sum", "total", "variance", "week", "when", "year",
+        "AboveThreshold", "Anchor", "Answer", "BoundedRangeLoss", "Budget", "Charge", "Dataset", "Estimate",
+        "FiniteLoss", "Gaussian", "GaussianLoss", "Holdout", "KeySelection", "Laplace", "LaplaceLoss", "Ledger",
+        "Loss", "Mechanism", "Neighbors", "NoisyMax", "Odometer", "Plan", "RandomizedResponse", "SensitivityWitness",
+        "Session", "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "ZcdpFilter", "audit", "bucket", "coalesce",
+        "col", "count", "count_distinct", "date_part", "date_trunc", "day", "divergence", "errors",
+        "global_sensitivity", "greatest", "largest_count", "least", "lit", "local", "mean", "mechanism_from_json",
+        "median", "month", "quantile", "quarter", "rounded_sensitivity", "smallest_scale", "stddev", "sum", "total",
+        "variance", "week", "when", "year",
     ]  # fmt: skip
     assert all(getattr(so, name) is not None for name in so.__all__)
     assert set(so.__all__) <= set(dir(so))
@@ -69,13 +70,15 @@ ALLOWED = {
         "audit", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "cli": {
-        "cli", "audit", "session", "release", "ledger", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
-        "errors",
+        "cli", "audit", "session", "release", "ledger", "engines", "plan", "query", "answer", "mechanisms", "accounting",
+        "privacy", "errors",
     },
     "ledger": {"ledger", "query", "accounting", "privacy", "errors"},
     "engines": {"engines", "plan", "query", "privacy", "errors"},
     "plan": {"plan", "query", "mechanisms", "accounting", "privacy", "errors"},
     "query": {"query", "mechanisms", "privacy", "errors"},
+    "local": {"local", "mechanisms", "accounting", "privacy", "errors"},
+    "adaptive": {"adaptive", "mechanisms", "accounting", "privacy", "errors"},
     "accounting": {"accounting", "privacy", "errors"},
     "mechanisms": {"mechanisms", "privacy", "errors"},
     "privacy": {"privacy", "errors"},
@@ -115,8 +118,10 @@ def test_no_insecure_randomness_in_the_package() -> None:
 
 def test_every_mechanism_has_its_proof_beside_it() -> None:
     folder = SOURCE / "mechanisms"
-    for name in ("laplace", "gaussian", "randomized_response", "rounded", "key_selection", "exponential", "combination"):
+    for name in ("laplace", "gaussian", "randomized_response", "rounded", "key_selection", "exponential", "combination",
+                 "noisy_max", "above_threshold"):  # fmt: skip
         assert "Theorem" in (folder / f"{name}.md").read_text()
+    assert "Theorem" in (SOURCE / "local" / "protocols.md").read_text()
 
 
 def test_the_claims_of_queries_have_proofs() -> None:

@@ -9,25 +9,29 @@ from typing import TYPE_CHECKING, Any
 from sordino import errors
 
 if TYPE_CHECKING:
+    from sordino import local
     from sordino.accounting.calibrate import largest_count, smallest_scale
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
+    from sordino.adaptive.holdout import Holdout
     from sordino.answer.answer import Answer
     from sordino.audit.entry import audit
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
+    from sordino.mechanisms.above_threshold import AboveThreshold
     from sordino.mechanisms.gaussian import Gaussian
     from sordino.mechanisms.key_selection import KeySelection
     from sordino.mechanisms.laplace import Laplace
     from sordino.mechanisms.mechanism import Mechanism, mechanism_from_json
+    from sordino.mechanisms.noisy_max import NoisyMax
     from sordino.mechanisms.proportions import Estimate
     from sordino.mechanisms.randomized_response import RandomizedResponse
     from sordino.plan.plan import Plan
     from sordino.privacy import divergence
     from sordino.privacy.budget import Budget
-    from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss, SubsampledLoss
+    from sordino.privacy.loss import BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss, SubsampledLoss
     from sordino.privacy.neighbors import Neighbors
     from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
     from sordino.query.dataset import Dataset, Table
@@ -62,8 +66,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AboveThreshold": "mechanisms.above_threshold",
     "Anchor": "ledger.anchor",
     "Answer": "answer.answer",
+    "BoundedRangeLoss": "privacy.loss",
     "Budget": "privacy.budget",
     "Charge": "accounting.charge",
     "Dataset": "query.dataset",
@@ -71,6 +77,7 @@ _HOME = {
     "FiniteLoss": "privacy.loss",
     "Gaussian": "mechanisms.gaussian",
     "GaussianLoss": "privacy.loss",
+    "Holdout": "adaptive.holdout",
     "KeySelection": "mechanisms.key_selection",
     "Laplace": "mechanisms.laplace",
     "LaplaceLoss": "privacy.loss",
@@ -78,6 +85,7 @@ _HOME = {
     "Loss": "privacy.loss",
     "Mechanism": "mechanisms.mechanism",
     "Neighbors": "privacy.neighbors",
+    "NoisyMax": "mechanisms.noisy_max",
     "Odometer": "accounting.odometer",
     "Plan": "plan.plan",
     "RandomizedResponse": "mechanisms.randomized_response",
@@ -119,12 +127,14 @@ _HOME = {
 }
 """Where each name lives; behind a colon its name there, if that is another."""
 
-_MODULES = {"audit": "audit", "divergence": "privacy.divergence"}
+_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
 
 __all__ = [
+    "AboveThreshold",
     "Anchor",
     "Answer",
+    "BoundedRangeLoss",
     "Budget",
     "Charge",
     "Dataset",
@@ -132,6 +142,7 @@ __all__ = [
     "FiniteLoss",
     "Gaussian",
     "GaussianLoss",
+    "Holdout",
     "KeySelection",
     "Laplace",
     "LaplaceLoss",
@@ -139,6 +150,7 @@ __all__ = [
     "Loss",
     "Mechanism",
     "Neighbors",
+    "NoisyMax",
     "Odometer",
     "Plan",
     "RandomizedResponse",
@@ -165,6 +177,7 @@ __all__ = [
     "largest_count",
     "least",
     "lit",
+    "local",
     "mean",
     "mechanism_from_json",
     "median",

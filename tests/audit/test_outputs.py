@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from sordino.audit.features import Whole, propose
@@ -118,7 +122,30 @@ def test_missing_places() -> None:
 def test_types_are_part_of_the_shape() -> None:
     assert len(set(encode([1, 1.0, True, "1", None]).shape.tolist())) == 5
     assert len(set(encode([1, 2, 3]).shape.tolist())) == 1
-    assert encode([1.0]).shape[0] == encode(np.array([1.0])).shape[0] == encode([np.float64(1)]).shape[0]
+    assert encode(np.array([1.0])).shape[0] == encode([np.float64(1)]).shape[0] != encode([1.0]).shape[0]
+    assert encode(np.zeros(1, np.float32)).shape[0] != encode(np.zeros(1)).shape[0]
+    assert encode([{"a": 1, "b": 2}]).shape[0] != encode([{"b": 2, "a": 1}]).shape[0]
+
+
+def test_numbers_inside_texts_and_objects_are_found() -> None:
+    table = encode(["value -3.5e2, 7", "none", ValueError("12")])
+    assert table.column(".number 1").numbers.tolist() == [-350.0, 0.0, 12.0]
+    assert table.column(".number 2").numbers.tolist() == [7.0, 0.0, 0.0]
+    assert encode([1 + 2j]).column(".imag").numbers.tolist() == [2.0]
+    assert encode([timedelta(days=1)]).column("").numbers.tolist() == [86400.0]
+    assert encode([np.array([(1.5, 2)], "f8,i4")[0]]).column("[0]").numbers.tolist() == [1.5]
+    assert encode([pd.DataFrame({"a": [1, 2]})]).column("['a'][1]").numbers.tolist() == [2.0]
+    assert encode([pl.DataFrame({"a": [1, 2]})]).column("['a'][1]").numbers.tolist() == [2.0]
+    assert encode([pa.table({"a": [1, 2]})]).column("['a'][1]").numbers.tolist() == [2.0]
+    assert encode([10**400 + 5]).column(".low").numbers.tolist() == [float((10**400 + 5) % 2**53)]
+
+
+def test_what_cannot_be_looked_into_is_told() -> None:
+    assert encode([object()]).opaque
+    assert encode([lambda: 1]).opaque
+    assert not encode([1, "x", None, (1, {"a": b"x"})]).opaque
+    assert concat([encode([1]), encode([object()])]).opaque
+    assert encode(np.zeros((1, 5000))).opaque
 
 
 def test_an_array_and_its_list_have_the_same_numbers() -> None:
@@ -139,8 +166,8 @@ def test_addresses_are_no_output() -> None:
 
 
 def test_many_places_are_bounded() -> None:
-    assert len(encode(np.zeros((2, 5000))).columns) <= 512
-    assert len(encode([list(range(5000))]).columns) <= 512
+    assert len(encode(np.zeros((2, 5000))).columns) <= 4096
+    assert len(encode([list(range(5000))]).columns) <= 4096
 
 
 def test_codes_are_stable_and_mixing_keeps_order_apart() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sordino import Dataset, Gaussian, KeySelection, Laplace, RandomizedResponse, Session, mechanism_from_json
+from sordino import Dataset, Gaussian, KeySelection, Laplace, NoisyMax, RandomizedResponse, Session, mechanism_from_json
 from sordino.audit.cost import Cost
 from sordino.audit.recording import record, replay_on
 from sordino.audit.replay import replay
@@ -641,3 +641,21 @@ def test_no_calls_cost_nothing() -> None:
     report = replay(lambda rows: 7, AGES, FEWER, epsilon=0)
     assert report.passed
     assert "It called no mechanism." in report.notes
+
+
+@pytest.mark.parametrize("method", ["exponential", "permute_and_flip"])
+def test_choices_cost_what_their_scores_move(method: str) -> None:
+    def best(scores: Any, **how: Any) -> Any:
+        return NoisyMax(1, method=method, **how).release(scores)
+
+    assert replay(best, [3, 1, 2], [2, 2, 2], epsilon=1, neighbors="answers").passed
+    far = replay(best, [3, 1, 2], [1, 1, 2], epsilon=1, neighbors="unchecked")
+    assert far.verdict is Verdict.VIOLATED
+    assert "2 apart (Linf), declared are 1" in far.witness
+
+    def one_way(scores: Any) -> Any:
+        return best(scores, monotone=True)
+
+    assert replay(one_way, [3, 1, 2], [2, 0, 2], epsilon=1, neighbors="answers").passed
+    assert replay(one_way, [3, 1, 2], [2, 2, 2], epsilon=1, neighbors="answers").verdict is Verdict.VIOLATED
+    assert not replay(best, [3, 1, 2], [2, 2, 2], epsilon=0.5, neighbors="answers").passed

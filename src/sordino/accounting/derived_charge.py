@@ -16,7 +16,7 @@ from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, upper
 from sordino.privacy.exact import Number, bounds, show
-from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 
 __all__ = ["of_guarantee", "of_loss"]
 
@@ -28,6 +28,8 @@ def of_loss(loss: Loss) -> Charge:
             charge = Charge(loss.shift, _squared(loss.mu()), _rational(loss.rho()))
         case GaussianLoss():
             charge = Charge(None, loss.shift**2, loss.shift**2 / 2)
+        case BoundedRangeLoss():
+            charge = Charge(loss.width, _squared(loss.mu()), loss.rho_exact)
         case FiniteLoss() if loss.infinite():
             charge = replace(of_loss(_without_certainty(loss)), delta=loss.infinite())
         case FiniteLoss():

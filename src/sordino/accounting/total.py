@@ -25,7 +25,7 @@ from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
-from sordino.privacy.loss import FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.base import Floats, OutputPair
 from sordino.privacy.loss.law import Law
 
@@ -184,7 +184,7 @@ class Total(Loss):
         return arb(self.trade_off(alpha)).union(1 - ball(alpha))
 
     def maximum(self) -> float:
-        return self._sum(lambda loss: loss.shift if isinstance(loss, LaplaceLoss) else loss.maximum())
+        return self._sum(_pure)
 
     def rho(self) -> float:
         return self._sum(lambda loss: loss.shift**2 / 2 if isinstance(loss, GaussianLoss) else loss.rho())
@@ -240,6 +240,15 @@ class Total(Loss):
 
     def __repr__(self) -> str:
         return " + ".join(f"{count} * {loss!r}" if count > 1 else repr(loss) for loss, count in self.parts)
+
+
+def _pure(loss: Loss) -> float | Fraction:
+    match loss:
+        case LaplaceLoss():
+            return loss.shift
+        case BoundedRangeLoss():
+            return loss.width
+    return loss.maximum()
 
 
 def _square_upper(x: float) -> float:

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms.bits import Bits
+from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.integers import INT64
 from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, working
 from sordino.privacy.exact import show
 
-__all__ = ["DOUBT", "bounded_range", "draw", "happens", "is_below"]
+__all__ = ["DOUBT", "bounded_range", "draw", "happen", "happens", "is_below"]
 
 Whole: TypeAlias = Sequence[int] | npt.NDArray[Any]
 
@@ -32,6 +32,8 @@ DOUBT = 2.0**-48
 _BLOCK = 1024
 _ERROR = 2.0**-53
 _FAST_RATES = (Fraction(1, 2**900), Fraction(2**900))
+_MASK = np.int64(INT64 - 1)
+_NEVER = 800
 
 
 def draw(sizes: Whole, distances: Whole, rate: Fraction, bits: Bits, *, always_refine: bool = False) -> int:
@@ -78,7 +80,7 @@ def _integers(name: str, values: Whole, least: int) -> npt.NDArray[Any]:
 def _decide(word: int, sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float) -> int | None:
     """The draw that starts with `word` if floats can decide it."""
     if gaps.dtype == object:
-        gaps = np.minimum(gaps, 2**1000)
+        gaps = np.minimum(gaps, 2**100 if rate >= 1 else 2**1000)  # still never, and the product stays a float
     weights = gaps.astype(np.float64)
     weights *= -rate
     np.exp(weights, out=weights)
@@ -143,6 +145,30 @@ def happens(exponent: Fraction, bits: Bits) -> bool:
     if abs(distance) > DOUBT:
         return distance < 0
     return is_below(word, 64, lambda: ball(-exponent).exp(), bits)
+
+
+def happen(gaps: npt.NDArray[Any], rate: Fraction, bits: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
+    """Independent events of probability exp(-rate * gap), one for each whole gap of at least 0 (noisy_max.md, Theorem 1)."""
+    events = np.ones(len(gaps), bool)
+    fast = not always_refine and _FAST_RATES[0] <= rate <= _FAST_RATES[1]
+    cap = math.ceil(_NEVER / rate) if fast else 0
+    for start in range(0, len(gaps), CHUNK):
+        block = gaps[start : start + CHUNK]
+        words = bits.words(len(block)) & _MASK
+        if fast:
+            capped = np.minimum(block, cap) if block.dtype == object or cap < INT64 else block
+            margin = np.exp(capped.astype(np.float64) * -float(rate))
+            margin -= words * 2.0**-63
+            events[start : start + CHUNK] = margin > 0
+            doubtful = np.abs(margin, out=margin) <= DOUBT
+        else:
+            doubtful = np.ones(len(block), bool)
+        certain = block == 0
+        events[start : start + CHUNK] |= certain
+        for i in np.flatnonzero(doubtful & ~certain).tolist():
+            exponent = -rate * int(block[i])
+            events[start + i] = is_below(int(words[i]), 63, lambda e=exponent: ball(e).exp(), bits)  # type: ignore[misc]
+    return events
 
 
 def bounded_range(epsilon: Fraction) -> tuple[Fraction, Fraction]:

@@ -1,10 +1,11 @@
 """The privacy loss of one release: one object, of which every definition of privacy is a view."""
 
 from sordino.privacy.loss.base import Loss
+from sordino.privacy.loss.bounded_range import BoundedRangeLoss
 from sordino.privacy.loss.finite import FiniteLoss
 from sordino.privacy.loss.gaussian import GaussianLoss
 from sordino.privacy.loss.laplace import LaplaceLoss
 from sordino.privacy.loss.subsampled import SubsampledLoss
 from sordino.privacy.normal_pair import largest_mu
 
-__all__ = ["FiniteLoss", "GaussianLoss", "LaplaceLoss", "Loss", "SubsampledLoss", "largest_mu"]
+__all__ = ["BoundedRangeLoss", "FiniteLoss", "GaussianLoss", "LaplaceLoss", "Loss", "SubsampledLoss", "largest_mu"]

@@ -1,0 +1,35 @@
+"""Randomize before collecting: protocols for clients, and what a collector can learn from their reports."""
+
+from sordino.local.affine import AffineSubset
+from sordino.local.choose import Choice, choose
+from sordino.local.collect import tally_parquet
+from sordino.local.direct import Direct
+from sordino.local.estimates import Frequencies, Mean
+from sordino.local.hadamard import Hadamard
+from sordino.local.hashing import LocalHashing
+from sordino.local.one_bit import OneBitMean
+from sordino.local.protocol import Protocol, protocol_from_json
+from sordino.local.reports import Reports, Tally
+from sordino.local.size import persons_needed
+from sordino.local.subset import Subset
+from sordino.local.unary import Unary
+
+__all__ = [
+    "AffineSubset",
+    "Choice",
+    "Direct",
+    "Frequencies",
+    "Hadamard",
+    "LocalHashing",
+    "Mean",
+    "OneBitMean",
+    "Protocol",
+    "Reports",
+    "Subset",
+    "Tally",
+    "Unary",
+    "choose",
+    "persons_needed",
+    "protocol_from_json",
+    "tally_parquet",
+]

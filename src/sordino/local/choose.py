@@ -1,0 +1,129 @@
+"""Which protocol is best: the least variance, and among equals the shortest report.
+
+The summed variance of all shares does not depend on the truth (protocols.md), so that there is one order for every question.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sordino.errors import InvalidInput
+from sordino.local.affine import AffineSubset
+from sordino.local.categories import Categories, counted
+from sordino.local.direct import Direct
+from sordino.local.frequency import Frequency, persons_checked
+from sordino.local.hadamard import Hadamard
+from sordino.local.hashing import LocalHashing
+from sordino.local.subset import Subset
+from sordino.local.unary import Unary
+from sordino.privacy.exact import Number, readable, show
+
+__all__ = ["Candidate", "Choice", "choose"]
+
+MEMBERS: tuple[type[Frequency], ...] = (Direct, Unary, LocalHashing, Subset, AffineSubset, Hadamard)
+
+_EQUAL = Fraction(1001, 1000)
+"""Variances within a thousandth count as equal."""
+
+_SLOW = "too slow to count"
+_MOST_WORK = 10**10
+"""Beyond about a minute of counting a protocol is not taken while another is at hand."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One protocol and what it costs. `objection` says why it cannot be taken, if so."""
+
+    protocol: Frequency
+    total_variance: Fraction
+    worst_variance: Fraction
+    bits: int
+    work: int
+    objection: str | None
+
+    @property
+    def error(self) -> float:
+        """The root of the mean squared error over the categories."""
+        return math.sqrt(self.total_variance / self.protocol.categories)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The protocol to take, why, and all that were compared, the best first."""
+
+    protocol: Frequency
+    reason: str
+    persons: int
+    candidates: tuple[Candidate, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.protocol!r}", self.reason, ""]
+        lines.append(f"{'protocol':<14}{'typical error':>14}{'largest':>10}{'bits':>8}{'server steps':>14}")
+        for one in self.candidates:
+            name = type(one.protocol).__name__
+            worst = math.sqrt(one.worst_variance)
+            note = f"  {one.objection}" if one.objection else ""
+            lines.append(f"{name:<14}{one.error:>14.3g}{worst:>10.3g}{one.bits:>8}{one.work:>14.2g}{note}")
+        lines.append(f"Errors are standard deviations of one share from {self.persons} reports.")
+        return "\n".join(lines)
+
+
+def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: int | None = None) -> Choice:
+    """The protocol with the least variance whose reports are short enough and can be counted in about a minute.
+
+    Example:
+        >>> choose(epsilon=3, categories=10, persons=10_000).protocol
+        Direct(odds=20.085536923187668, categories=10)
+    """
+    if most_bits is not None and (isinstance(most_bits, bool) or not isinstance(most_bits, int) or most_bits < 1):
+        raise InvalidInput(f"most_bits={show(most_bits)}", "a report has at least one bit", "Leave it out for any length.")
+    n = persons_checked(persons)
+    count, _ = counted(categories, Hadamard.most)
+    found = [_candidate(one.calibrated(epsilon=epsilon, categories=categories), n, most_bits)
+             for one in MEMBERS if count <= one.most]  # fmt: skip
+    found.sort(key=lambda one: (one.objection is not None, one.total_variance, one.bits))
+    if all(one.objection == _SLOW for one in found):
+        rule = "no protocol can count so many categories for so many persons in reasonable time"
+        hint = "Ask about fewer, or search for the frequent ones by prefixes."
+        raise InvalidInput(f"{count} categories and {n} persons", rule, hint)
+    if found[0].objection is not None:
+        shortest = min(one.bits for one in found)
+        rule = f"the shortest report over {count} categories has {shortest} bits"
+        raise InvalidInput(f"most_bits={most_bits}", rule, "Allow more bits, or fewer categories.")
+    free = [one for one in found if one.objection is None]
+    best = min((one for one in free if one.total_variance <= _EQUAL * free[0].total_variance),
+               key=lambda one: (one.bits, one.work))  # fmt: skip
+    return Choice(best.protocol, _reason(best, free), n, tuple(found))
+
+
+def _candidate(protocol: Frequency, persons: int, most_bits: int | None) -> Candidate:
+    work = protocol.work(persons)
+    objection = None
+    if most_bits is not None and protocol.bits > most_bits:
+        objection = f"longer than {most_bits} bits"
+    elif work > _MOST_WORK:
+        objection = _SLOW
+    worst = max(protocol.variance(persons, 0), protocol.variance(persons, 1))
+    return Candidate(protocol, protocol.total_variance(persons), worst, protocol.bits, work, objection)
+
+
+def _reason(best: Candidate, free: list[Candidate]) -> str:
+    name = type(best.protocol).__name__
+    text = f"{name}: a typical error of {best.error:.3g}, with {best.bits} bits a report"
+    least = free[0]
+    if best is not least:
+        return f"{text}; {type(least.protocol).__name__} is better by less than a thousandth and needs {least.bits} bits."
+    others = [one for one in free if one is not best]
+    if not others:
+        return f"{text}; the only one that fits."
+    next_, more = type(others[0].protocol).__name__, others[0].total_variance / best.total_variance
+    if more <= _EQUAL:
+        return f"{text}; {next_} is as good but longer or slower to count."
+    return f"{text}; the next, {next_}, needs {_percent(more - 1)} more persons for it."
+
+
+def _percent(more: Fraction) -> str:
+    share = float(100 * more)
+    return f"{share:.2g} %" if share < 100 else f"{readable(Fraction(round(share)))} %"

@@ -1,0 +1,112 @@
+"""What a collector learns: shares of categories, or a mean, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sordino.local.intervals import Floats, SupportLaw, level
+from sordino.local.protocol import Counts
+from sordino.local.simplex import nearest_shares
+from sordino.privacy.exact import Number
+
+__all__ = ["Frequencies", "Mean", "frequencies"]
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frequencies:
+    """Estimated shares, one for each category, with standard errors and an interval for each.
+
+    The shares are unbiased, so that one can fall outside [0, 1]; the intervals never do. Each interval holds at the stated
+    confidence by itself: for the share among those who answered, or (`population`) among those they were drawn from.
+    """
+
+    answers: int
+    confidence: float
+    population: bool
+    names: tuple[str, ...] | None
+    shares: Floats
+    standard_errors: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def counts(self) -> Floats:
+        """The estimated number of those who answered in each category."""
+        return self.shares * self.answers
+
+    def consistent(self) -> Frequencies:
+        """The same with the nearest shares that are not negative and sum to one.
+
+        Never farther from the truth in total squared error, but no longer unbiased. Intervals and standard errors stay
+        those of the unbiased estimates.
+        """
+        return replace(self, shares=nearest_shares(self.shares))
+
+    def to_arrow(self) -> Any:
+        """A table with one row for each category."""
+        import pyarrow as pa
+
+        names = self.names if self.names is not None else np.arange(len(self.shares))
+        return pa.table(
+            {
+                "category": names,
+                "share": self.shares,
+                "lower": self.lower,
+                "upper": self.upper,
+                "standard_error": self.standard_errors,
+                "count": self.counts,
+            }
+        )
+
+    def __str__(self) -> str:
+        whom = "the population" if self.population else "those who answered"
+        lines = [f"{self.answers} reports; shares of {whom}, {self.confidence:.4g} intervals"]
+        order = np.argsort(-self.shares, kind="stable")
+        for i in order[:_SHOWN]:
+            name = self.names[i] if self.names is not None else str(i)
+            lines.append(f"  {name:<20} {self.shares[i]:8.4f}  [{self.lower[i]:.4f}, {self.upper[i]:.4f}]")
+        if len(order) > _SHOWN:
+            lines.append(f"  and {len(order) - _SHOWN} more with smaller estimates")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An estimated mean with its standard error and an interval, for the population that the answers were drawn from.
+
+    Among those who answered it holds too, a little too carefully where their values differ much.
+    """
+
+    answers: int
+    confidence: float
+    mean: float
+    standard_error: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.6g}  [{self.lower:.6g}, {self.upper:.6g}]  from {self.answers} reports at {self.confidence:.4g}"
+
+
+def frequencies(
+    answers: int,
+    counts: Counts,
+    own: Fraction,
+    other: Fraction,
+    confidence: Number,
+    names: tuple[str, ...] | None,
+    *,
+    population: bool,
+) -> Frequencies:
+    """Shares from supports: (count/answers - other)/(own - other), each with its interval."""
+    law = SupportLaw(answers, own, other, population)
+    shares = law.share(counts)
+    lower, upper = law.ends(counts, level(confidence))
+    errors = law.deviation(np.clip(shares, 0, 1))
+    return Frequencies(answers, float(confidence), population, names, shares, errors, lower, upper)

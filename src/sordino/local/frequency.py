@@ -1,0 +1,194 @@
+"""What all protocols for categories share: a report speaks for some categories, more often for the true one.
+
+Theorem. If a report speaks for the true category with probability `own` and for any other with probability `other`, then
+(share of reports that speak for j - other)/(own - other) is an unbiased estimate of the share of j. Proof in protocols.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sordino.errors import InvalidInput
+from sordino.local import categories as kinds_of_answers
+from sordino.local.categories import Categories, Indices
+from sordino.local.estimates import Frequencies, frequencies
+from sordino.local.odds import checked_odds, odds_below
+from sordino.local.protocol import Column, Counts
+from sordino.local.reports import Reports
+from sordino.mechanisms import bits
+from sordino.mechanisms.bits import CHUNK, Bits
+from sordino.privacy import json_form
+from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable, show
+from sordino.privacy.loss import FiniteLoss
+
+__all__ = ["MOST_CELLS", "Frequency", "persons_checked"]
+
+MOST_CELLS = 2**26
+"""Up to so many different reports are counted one by one: a table of half a gigabyte."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Frequency(ABC):
+    """A protocol for categories; `odds` is e^epsilon, `categories` their number or their names."""
+
+    odds: Fraction
+    categories: int
+    names: tuple[str, ...] | None
+
+    kind: ClassVar[str]
+    most: ClassVar[int] = 2**24
+    parameters: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, odds: Number, categories: Categories) -> None:
+        count, names = kinds_of_answers.counted(categories, self.most)
+        for name, value in (("odds", checked_odds(odds)), ("categories", count), ("names", names)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def calibrated(cls, *, epsilon: Number, categories: Categories) -> Self:
+        """The protocol with the least variance that is epsilon-differentially private."""
+        return cls(odds_below(epsilon), categories)
+
+    @property
+    @abstractmethod
+    def own(self) -> Fraction:
+        """The probability that a report speaks for the true category."""
+
+    @property
+    @abstractmethod
+    def other(self) -> Fraction:
+        """The probability that a report speaks for a given category that is not the true one."""
+
+    @property
+    @abstractmethod
+    def bits(self) -> int:
+        """How many bits one report needs."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> int:
+        """Reports are whole numbers below this; 0 if they are rows of packed bits."""
+
+    @property
+    def width(self) -> int:
+        """How many bytes a row of packed bits has; 0 if reports are whole numbers."""
+        return 0
+
+    @property
+    def cells(self) -> int:
+        """How many different reports there are, if counting each is the way to count; else 0."""
+        return self.limit if self.limit <= MOST_CELLS else 0
+
+    def work(self, persons: int) -> int:
+        """About how many elementary steps the collector takes."""
+        return persons + self.categories
+
+    @abstractmethod
+    def _draw(self, true: Indices, source: Bits) -> Column:
+        """The reports of at most CHUNK persons."""
+
+    @abstractmethod
+    def _draw_one(self, true: int) -> int | bytes:
+        """The report of one person."""
+
+    @abstractmethod
+    def supports(self, column: Column) -> Counts:
+        """How many reports speak for each category."""
+
+    @abstractmethod
+    def supports_of_cells(self, cells: Counts) -> Counts:
+        """The same from the number of times that each possible report was given."""
+
+    def _everything(self) -> Indices:
+        """All categories, if they are not too many to be asked about one by one."""
+        if self.categories > Frequency.most:
+            rule = f"at most {Frequency.most} categories can be estimated at once"
+            raise InvalidInput(f"{self.categories} categories", rule, "Ask supports_for about the categories of interest.")
+        return np.arange(self.categories)
+
+    def loss(self) -> FiniteLoss:
+        """The privacy loss of one report: it speaks for the one truth only, for the other only, or for both or neither."""
+        odd = (self.own - self.other) / (self.odds - 1)
+        rest = 1 - (self.odds + 1) * odd
+        sides = (self.odds * odd, odd), (odd, self.odds * odd)
+        return FiniteLoss(*((*side, rest) if rest else side for side in sides))
+
+    def randomize(self, values: Any) -> Reports:
+        """One report for each person's true answer."""
+        true = kinds_of_answers.places(values, self.categories, self.names)
+        source = bits.source()
+        step = self._persons_at_once
+        column: Column = np.empty((len(true), self.width), np.uint8) if self.width else np.empty(len(true), np.int64)
+        for start in range(0, len(true), step):
+            column[start : start + step] = self._draw(true[start : start + step], source)
+        return Reports(self, column)
+
+    @property
+    def _persons_at_once(self) -> int:
+        return CHUNK
+
+    def randomize_one(self, value: Any) -> int | bytes:
+        """The report of one person: whole numbers and comparisons only, as an app would do it."""
+        return self._draw_one(kinds_of_answers.place(value, self.categories, self.names))
+
+    def check(self, column: Column) -> None:
+        """Refuse a column with anything that is not a report of this protocol."""
+        if column.size and not (column.min() >= 0 and column.max() < self.limit):
+            wrong = column[(column < 0) | (column >= self.limit)][0]
+            rule = f"a report of {self.kind} is a whole number from 0 to {self.limit - 1}"
+            raise InvalidInput(f"report {show(wrong)}", rule, "These reports were damaged, or made by another protocol.")
+
+    def variance(self, persons: int, share: Number = 0) -> Fraction:
+        """The variance of an estimated share, given the true answers, of which this share is in the category."""
+        closed_unit("share", share)
+        s = decimal_reading("share", share)
+        spread = s * self.own * (1 - self.own) + (1 - s) * self.other * (1 - self.other)
+        return spread / (self.own - self.other) ** 2 / persons_checked(persons)
+
+    def total_variance(self, persons: int) -> Fraction:
+        """The summed variance of all estimated shares, which is the same whatever the truth."""
+        return self.variance(persons, 1) + (self.categories - 1) * self.variance(persons, 0)
+
+    def estimate(self, reports: Reports, confidence: Number = 0.95, *, population: bool = False) -> Frequencies:
+        """The true shares behind the reports; of those who answered, or of the population they were drawn from."""
+        found: Frequencies = reports.tally(self).estimate(confidence, population=population)
+        return found
+
+    def estimate_from_counts(
+        self, answers: int, counts: Counts, confidence: Number = 0.95, *, population: bool = False
+    ) -> Frequencies:
+        """The true shares from how many of the reports speak for each category."""
+        return frequencies(answers, counts, self.own, self.other, confidence, self.names, population=population)
+
+    def to_json(self) -> str:
+        """The exact stored form."""
+        fields: dict[str, json_form.Field] = {"odds": self.odds, "categories": self.categories}
+        fields |= {name: getattr(self, name) for name in self.parameters}
+        if self.names is not None:
+            fields["names"] = self.names
+        return json_form.dump(self.kind, 1, fields)
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
+        """The protocol of stored fields."""
+        names = fields.get("names")
+        count = int(json_form.rational(fields, "categories"))
+        own = {name: int(json_form.rational(fields, name)) for name in cls.parameters}
+        return cls(json_form.rational(fields, "odds"), names if names is not None else count, **own)
+
+    def __repr__(self) -> str:
+        kinds = list(self.names) if self.names and self.categories <= 8 else self.categories
+        extra = "".join(f", {name}={getattr(self, name)}" for name in self.parameters)
+        return f"{type(self).__name__}(odds={readable(self.odds)}, categories={kinds}{extra})"
+
+
+def persons_checked(persons: Any) -> int:
+    """A number of persons, which must be at least one."""
+    if isinstance(persons, bool) or not isinstance(persons, int | np.integer) or persons < 1:
+        raise InvalidInput(f"persons={show(persons)}", "there must be at least one person", "Pass how many answer.")
+    return int(persons)

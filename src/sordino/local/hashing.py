@@ -1,0 +1,173 @@
+"""Optimised local hashing: hash the category to few values by a random linear map, and report map and randomized value.
+
+Theorem. A report is log(odds)-differentially private, and two categories collide under exactly (g^(t-1) - 1)/(g^t - 1) of
+the maps, g being the number of values and t that of digits. Proof in protocols.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from sordino.errors import InvalidInput
+from sordino.local import protocol
+from sordino.local.categories import Categories, Indices, counted
+from sordino.local.draws import below, chance
+from sordino.local.fields import add, checked_order, is_order, next_prime, product
+from sordino.local.frequency import Frequency
+from sordino.local.odds import odds_below
+from sordino.local.protocol import Column, Counts
+from sordino.mechanisms.bits import Bits
+from sordino.mechanisms.discrete import bernoulli, uniform
+from sordino.privacy.exact import Number, show
+
+__all__ = ["LocalHashing"]
+
+_BLOCK = 1 << 18
+_MOST_VALUES = 2**12
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class LocalHashing(Frequency):
+    """Report a map and the randomized hash value: the whole number map * values + value.
+
+    A category is its digits in base g = `values`, a map is as many digits, not all zero; the hash is their inner product
+    in the field of g elements.
+
+    Example:
+        >>> h = LocalHashing.calibrated(epsilon=1, categories=4096)
+        >>> h.values, h.digits, h.bits
+        (4, 6, 14)
+    """
+
+    values: int
+
+    kind = "local.hashing"
+    most = 2**48
+    parameters = ("values",)
+
+    def __init__(self, odds: Number, categories: Categories, values: int) -> None:
+        super().__init__(odds, categories)
+        object.__setattr__(self, "values", checked_order(values))
+        if self.limit >= 2**62:
+            rule = "a map and a value must fit 62 bits together"
+            raise InvalidInput(f"values={values}", rule, "Use fewer categories, or .calibrated(epsilon=...).")
+
+    @classmethod
+    def calibrated(cls, *, epsilon: Number, categories: Categories) -> Self:
+        """The number of hash values with the least variance that is epsilon-differentially private: near e^epsilon + 1."""
+        odds, (count, _) = odds_below(epsilon), counted(categories, cls.most)
+        near = min(math.floor(odds) + 1, next_prime(count), _MOST_VALUES)
+        orders = [g for g in range(max(2, near // 2), next_prime(near + 1) + 1) if is_order(g)]
+        found = [cls(odds, categories, g) for g in orders]
+        return min(found, key=lambda one: one.total_variance(1))
+
+    @cached_property
+    def digits(self) -> int:
+        """The digits of a category in base `values`."""
+        digits = 1
+        while self.values**digits < self.categories:
+            digits += 1
+        return digits
+
+    @property
+    def maps(self) -> int:
+        """How many maps there are, the one that forgets everything not counted."""
+        return int(self.values**self.digits) - 1
+
+    @property
+    def own(self) -> Fraction:
+        """The probability that the reported value is that of the true category."""
+        return self.odds / (self.odds + self.values - 1)
+
+    @property
+    def other(self) -> Fraction:
+        """The probability that the reported value is that of a given other category."""
+        collide = Fraction(self.values ** (self.digits - 1) - 1, self.maps)
+        return collide * self.own + (1 - collide) * (1 - self.own) / (self.values - 1)
+
+    @property
+    def bits(self) -> int:
+        """How many bits one report needs."""
+        return (self.maps * self.values - 1).bit_length()
+
+    @property
+    def limit(self) -> int:
+        """Maps are 1 to values^digits - 1."""
+        return int(self.values ** (self.digits + 1))
+
+    def work(self, persons: int) -> int:
+        """A transform over the table of all reports if it fits, else every report against every category."""
+        if not self.cells:
+            return persons * self.categories * self.digits
+        return persons + self.limit * (self.values * (self.digits - 1) + 1)
+
+    def hash(self, maps: Any, x: Any) -> Any:
+        """The hash of x under maps; whole numbers or arrays."""
+        total = maps * 0
+        for _ in range(self.digits):
+            total = add(total, product(maps % self.values, x % self.values, self.values), self.values)
+            maps, x = maps // self.values, x // self.values
+        return total
+
+    def _draw(self, true: Indices, source: Bits) -> Column:
+        maps = uniform(self.maps, len(true), source) + 1
+        truthful = bernoulli(self.own, len(true), source)
+        lie = uniform(self.values - 1, len(true), source) + 1
+        value = self.hash(maps, true)
+        reports: Column = maps * self.values + np.where(truthful, value, (value + lie) % self.values)
+        return reports
+
+    def _draw_one(self, true: int) -> int:
+        one = 1 + below(self.maps)
+        value = self.hash(one, true)
+        if not chance(self.own):
+            value = (value + 1 + below(self.values - 1)) % self.values
+        return int(one * self.values + value)
+
+    def check(self, column: Column) -> None:
+        """Refuse what is no pair of map and value."""
+        super().check(column)
+        if column.size and column.min() < self.values:
+            rule = f"the map of a report of {self!r} is at least 1"
+            raise InvalidInput(f"report {show(column.min())}", rule, "These reports were damaged.")
+
+    def supports(self, column: Column) -> Counts:
+        """How many reports have the hash of each category, each report asked for each category."""
+        return self.supports_for(column, self._everything())
+
+    def supports_for(self, column: Column, some: Indices) -> Counts:
+        """How many reports have the hash of each of some categories."""
+        counts = np.zeros(len(some), np.int64)
+        step = max(1, _BLOCK // len(some))
+        for start in range(0, len(column), step):
+            maps, value = np.divmod(column[start : start + step, None], self.values)
+            counts += (self.hash(maps, some[None, :]) == value).sum(0)
+        return counts
+
+    def supports_of_cells(self, cells: Counts) -> Counts:
+        """The same from a table of reports, one digit after the other.
+
+        Digit by digit the maps are summed out: at x, those reports (map digit a, value c) come together that agree in
+        c - a x. What is left at c = 0 is the number of reports whose value is the hash.
+        """
+        g, t = self.values, self.digits
+        everything = np.arange(g)
+        table = cells.reshape((g,) * (t + 1))
+        for axis in range(t):
+            last = axis == t - 1
+            front = np.moveaxis(table, axis, 0)
+            out = np.empty((g, *front.shape[1:-1], 1 if last else g), np.int64)
+            for x in range(g):
+                moved = add(everything[:1] if last else everything, product(everything, np.int64(x), g)[:, None], g)
+                out[x] = sum(front[a][..., moved[a]] for a in range(g))
+            table = np.moveaxis(out, 0, axis)
+        return np.ascontiguousarray(table).reshape(-1)[: self.categories]
+
+
+protocol.kinds["local.hashing", 1] = LocalHashing.from_fields

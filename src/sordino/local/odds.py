@@ -1,0 +1,38 @@
+"""The privacy parameter of every local protocol: how much likelier a report may be under one truth than under another."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from sordino.errors import InvalidInput
+from sordino.privacy.ball import ball, exact_lower, working
+from sordino.privacy.exact import Number, decimal_reading, positive, show
+
+__all__ = ["checked_odds", "odds_below"]
+
+_LARGEST = 100
+
+
+def odds_below(epsilon: Number) -> Fraction:
+    """A rational number just below e^epsilon, and above 1.
+
+    Rounded down to 64 bits of e^epsilon - 1, and one unit more, so that balls of 96 bits see that its logarithm is smaller.
+    """
+    e = positive("epsilon", epsilon).lower
+    if e > _LARGEST:
+        rule = f"epsilon must be at most {_LARGEST}: beyond it nothing is hidden"
+        raise InvalidInput(f"epsilon={show(epsilon)}", rule, "Pass a number such as 1.")
+    size = 64 + max(0, e.denominator.bit_length() - e.numerator.bit_length())
+    with working(3 * size + 256):
+        numerator = exact_lower(ball(e).exp() * 2**size)
+    return Fraction(math.floor(numerator) - 1, 2**size)
+
+
+def checked_odds(odds: Number) -> Fraction:
+    """Odds as an exact number, which must be above 1."""
+    exact = decimal_reading("odds", odds)
+    if exact <= 1:
+        rule = "odds are e^epsilon, so they must be above 1"
+        raise InvalidInput(f"odds={show(odds)}", rule, "Use .calibrated(epsilon=...), or pass odds=3 for epsilon ln 3.")
+    return exact

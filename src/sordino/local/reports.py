@@ -1,0 +1,215 @@
+"""Randomized answers with the protocol that made them, and what is counted from them.
+
+The protocol travels with the reports, also in files, so that reports of different protocols are never added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sordino.errors import InvalidInput
+from sordino.local.protocol import Column, Counts, Protocol, protocol_from_json
+from sordino.privacy.exact import Number, show
+
+__all__ = ["COLUMN", "METADATA", "Reports", "Tally", "arrow_type", "columns", "tally_batches"]
+
+METADATA = b"sordino.local"
+COLUMN = "report"
+
+_GROUP_BYTES = 1 << 23
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reports:
+    """The reports of many persons, in no order that means anything."""
+
+    protocol: Protocol
+    column: Column
+
+    def __post_init__(self) -> None:
+        shape, width = self.column.shape, self.protocol.width
+        if shape[1:] != ((width,) if width else ()) or self.column.dtype != (np.uint8 if width else np.int64):
+            rule = f"{self.protocol!r} needs {f'rows of {width} bytes' if width else 'one whole number a person'}"
+            raise InvalidInput(f"{self.column.dtype} reports of shape {shape}", rule, "Pass what randomize() returned.")
+        self.protocol.check(self.column)
+
+    @classmethod
+    def of(cls, protocol: Protocol, reports: Iterable[int | bytes]) -> Reports:
+        """Reports that came one at a time, from `randomize_one`."""
+        given = list(reports)
+        width = protocol.width
+        if not all(isinstance(r, bytes) and len(r) == width if width else _whole(r) for r in given):
+            rule = f"a report of {protocol!r} is {f'{width} bytes' if width else 'a whole number'}"
+            raise InvalidInput(show(given), rule, "Pass what randomize_one() returned.")
+        if width:
+            return cls(protocol, np.frombuffer(b"".join(given), np.uint8).reshape(-1, width))  # type: ignore[arg-type]
+        return cls(protocol, np.array(given, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __add__(self, more: Reports) -> Reports:
+        same(self.protocol, more.protocol)
+        return Reports(self.protocol, np.concatenate([self.column, more.column]))
+
+    def tally(self, protocol: Protocol | None = None) -> Tally:
+        """The counts from which shares or means are estimated; refused if another protocol is expected."""
+        if protocol is not None:
+            same(protocol, self.protocol)
+        return tally_batches(self.protocol, [self.column])
+
+    def estimate(self, confidence: Number = 0.95, *, population: bool = False) -> Any:
+        """The true shares, or the mean, behind the reports."""
+        return self.tally().estimate(confidence, population=population)
+
+    def to_arrow(self) -> Any:
+        """A table of one column, whose metadata hold the protocol."""
+        import pyarrow as pa
+
+        kind = arrow_type(self.protocol)
+        if self.protocol.width:
+            data = pa.py_buffer(np.ascontiguousarray(self.column))
+            array = pa.FixedSizeBinaryArray.from_buffers(kind, len(self), [None, data])
+        else:
+            array = pa.array(self.column).cast(kind)
+        schema = pa.schema([pa.field(COLUMN, kind, nullable=False)], {METADATA: self.protocol.to_json().encode()})
+        return pa.table([array], schema=schema)
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Reports:
+        """The reports of a table that `to_arrow` made."""
+        protocol = protocol_of(table.schema, "the table")
+        parts = [columns(protocol, chunk) for chunk in table.column(COLUMN).chunks]
+        return cls(protocol, np.concatenate(parts) if parts else columns(protocol, None))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """A file that says itself by which protocol its reports were made."""
+        import pyarrow.parquet as pq
+
+        rows = _GROUP_BYTES // (self.protocol.width or 8)  # small groups: what a reader must hold at once
+        pq.write_table(self.to_arrow(), path, row_group_size=rows)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> Reports:
+        """All reports of a file; `tally_parquet` counts without holding them."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.ParquetFile(path).read()
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidInput(
+                str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path."
+            ) from None
+        return cls.from_arrow(table)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} reports of {self.protocol!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How many reports there were, and how many of them speak for each category (for a number: how many are 1)."""
+
+    protocol: Protocol
+    answers: int
+    counts: Counts
+
+    def __add__(self, more: Tally) -> Tally:
+        same(self.protocol, more.protocol)
+        return Tally(self.protocol, self.answers + more.answers, self.counts + more.counts)
+
+    def estimate(self, confidence: Number = 0.95, *, population: bool = False) -> Any:
+        """The true shares, or the mean, of those who answered; or of the population they were drawn from."""
+        if self.answers == 0:
+            raise InvalidInput("no reports", "an empty collection says nothing", "Collect at least one report.")
+        return self.protocol.estimate_from_counts(self.answers, self.counts, confidence, population=population)
+
+
+def tally_batches(protocol: Protocol, batches: Iterable[Column]) -> Tally:
+    """The tally of columns that were checked, one after the other."""
+    answers, counts = 0, None
+    cells = np.zeros(protocol.cells, np.int64) if protocol.cells else None
+    for column in batches:
+        answers += len(column)
+        if cells is not None:
+            _add(cells, _numbers(column))
+        elif len(column):
+            found = protocol.supports(column)
+            counts = found if counts is None else counts + found
+    if cells is not None:
+        counts = protocol.supports_of_cells(cells)
+    if counts is None:
+        raise InvalidInput("no reports", "an empty collection says nothing", "Collect at least one report.")
+    return Tally(protocol, answers, counts)
+
+
+def _add(cells: Counts, numbers: Column) -> None:
+    if 4 * len(numbers) < len(cells):
+        np.add.at(cells, numbers, 1)
+    else:
+        cells += np.bincount(numbers, minlength=len(cells))
+
+
+def _numbers(column: Column) -> Column:
+    """Rows of one or two bytes as numbers."""
+    if column.ndim == 1:
+        return column
+    return column[:, 0] if column.shape[1] == 1 else np.ascontiguousarray(column).view("<u2")[:, 0]
+
+
+def _whole(report: object) -> bool:
+    return isinstance(report, int) and not isinstance(report, bool) and 0 <= report < 2**63
+
+
+def same(one: Protocol, two: Protocol) -> None:
+    """Refuse to mix reports of two protocols."""
+    if one != two:
+        rule = f"they cannot be counted together with reports of {one!r}"
+        hint = "Estimate each collection by its own protocol: epsilon, categories and their order must all be equal."
+        raise InvalidInput(f"reports of {two!r}", rule, hint)
+
+
+def arrow_type(protocol: Protocol) -> Any:
+    """The Arrow type of the column of reports: the narrowest that holds them."""
+    import pyarrow as pa
+
+    if protocol.width:
+        return pa.binary(protocol.width)
+    size = (protocol.limit - 1).bit_length()
+    return pa.uint8() if size <= 8 else pa.uint16() if size <= 16 else pa.uint32() if size <= 32 else pa.int64()
+
+
+def protocol_of(schema: Any, where: str) -> Protocol:
+    """The protocol that a schema names; its column must be as that protocol writes it."""
+    text = (schema.metadata or {}).get(METADATA)
+    if text is None or COLUMN not in schema.names:
+        rule = "it holds no reports: a collection names its protocol in its metadata"
+        raise InvalidInput(where, rule, "Write it with Reports.to_arrow or Reports.to_parquet.")
+    protocol = protocol_from_json(text.decode("utf-8", "replace"))
+    kind = schema.field(COLUMN).type
+    if kind != arrow_type(protocol):
+        rule = f"reports of {protocol!r} are a column of {arrow_type(protocol)}"
+        raise InvalidInput(f"{where} with {kind}", rule, "The file was changed; collect the reports again.")
+    return protocol
+
+
+def columns(protocol: Protocol, chunk: Any) -> Column:
+    """One Arrow array as a checked column."""
+    width = protocol.width
+    if chunk is None or len(chunk) == 0:
+        return np.empty((0, width), np.uint8) if width else np.empty(0, np.int64)
+    if chunk.null_count:
+        raise InvalidInput("a missing report", "every row of a collection is a report", "Drop empty rows.")
+    if width:
+        data = np.frombuffer(chunk.buffers()[1], np.uint8)
+        column: Column = data[chunk.offset * width : (chunk.offset + len(chunk)) * width].reshape(-1, width)
+    else:
+        column = chunk.to_numpy(zero_copy_only=False).astype(np.int64)
+    protocol.check(column)
+    return column

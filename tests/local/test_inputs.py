@@ -1,0 +1,182 @@
+"""True answers in every form, and what is refused before anything is drawn."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sordino.local as local
+from sordino.errors import InvalidInput
+from tape import Script, replay
+
+KINDS: list[Any] = [local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard]
+CERTAIN = 90
+"""At this epsilon the reports of Direct are the truth."""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, 2, 1],
+        (0, 2, 1),
+        np.array([0, 2, 1]),
+        np.array([0, 2, 1], np.uint8),
+        pa.array([0, 2, 1]),
+        pa.chunked_array([[0], [2, 1]]),
+        pd.Series([0, 2, 1]),
+        pl.Series([0, 2, 1]),
+    ],
+    ids=lambda v: type(v).__module__ + type(v).__name__,
+)
+def test_numbers_in_every_form(values: Any) -> None:
+    assert local.Direct.calibrated(epsilon=CERTAIN, categories=3).randomize(values).column.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", "c", "b"],
+        np.array(["a", "c", "b"]),
+        np.array(["a", "c", "b"], object),
+        pa.array(["a", "c", "b"]),
+        pa.array(["a", "c", "b"], pa.large_string()),
+        pa.array(["a", "c", "b"]).dictionary_encode(),
+        pa.chunked_array([["a"], ["c", "b"]]),
+        pd.Series(["a", "c", "b"]),
+        pd.Series(["a", "c", "b"], dtype="category"),
+        pl.Series(["a", "c", "b"]),
+    ],
+    ids=lambda v: type(v).__module__ + type(v).__name__ + str(getattr(v, "dtype", "")),
+)
+def test_names_in_every_form(values: Any) -> None:
+    protocol = local.Direct.calibrated(epsilon=CERTAIN, categories=["a", "b", "c"])
+    assert protocol.randomize(values).column.tolist() == [0, 2, 1]
+    assert protocol.randomize_one("c") == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3], [-1], [0, 3], [0.0], [None], ["a"], [[0, 1]], 1, None, "a", np.array([0.0]), np.array([[0]]), np.array([3]),
+        np.array([-1]), pa.array([0, None]), np.ma.array([0, 1], mask=[True, False]), [], np.array([], int), [0, 2**70],
+        pd.Series([0, None]), [True, "x"],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_bad_answers_are_refused_and_nothing_is_drawn(kind: Any, values: Any) -> None:
+    script = Script([])
+    with replay(script), pytest.raises(InvalidInput):
+        kind.calibrated(epsilon=1, categories=3).randomize(values)
+    assert script.asked == 0
+
+
+@pytest.mark.parametrize(
+    "values", [["d"], ["a", None], [1], ["a", 1], [], 1, "abc", None, np.array([1.0]), [["a"]]], ids=repr
+)
+def test_bad_names_are_refused(values: Any) -> None:
+    protocol = local.Direct.calibrated(epsilon=1, categories=["a", "b", "c"])
+    with pytest.raises(InvalidInput):
+        protocol.randomize(values)
+    with pytest.raises(InvalidInput, match="a, b, c"):
+        protocol.randomize_one(values)
+
+
+@pytest.mark.parametrize("value", [3, -1, 0.5, "0", None, [0], math.nan])
+def test_bad_single_answers_are_refused(value: Any) -> None:
+    for kind in KINDS:
+        with pytest.raises(InvalidInput, match="0 to 2"):
+            kind.calibrated(epsilon=1, categories=3).randomize_one(value)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", None, True, 101])
+def test_bad_epsilon_is_refused(epsilon: Any) -> None:
+    for kind in KINDS:
+        with pytest.raises(InvalidInput, match="epsilon"):
+            kind.calibrated(epsilon=epsilon, categories=3)
+    with pytest.raises(InvalidInput, match="epsilon"):
+        local.OneBitMean.calibrated(epsilon=epsilon, low=0, high=1)
+    with pytest.raises(InvalidInput, match="epsilon"):
+        local.choose(epsilon, 4, 100)
+
+
+@pytest.mark.parametrize("categories", [1, 0, -3, 2.0, True, "ab", [], ["a"], ["a", "a"], ["a", 1], None, 2**60])
+def test_bad_categories_are_refused(categories: Any) -> None:
+    for kind in KINDS:
+        with pytest.raises(InvalidInput, match="categories"):
+            kind.calibrated(epsilon=1, categories=categories)
+
+
+@pytest.mark.parametrize("odds", [1, 0.5, 0, -2, "3", None, math.inf])
+def test_bad_odds_are_refused(odds: Any) -> None:
+    with pytest.raises(InvalidInput, match="odds"):
+        local.Direct(odds, 2)
+
+
+@pytest.mark.parametrize("size", [0, 5, -1, 2.0, True, None])
+def test_bad_sizes_are_refused(size: Any) -> None:
+    for kind in (local.Subset, local.AffineSubset):
+        with pytest.raises(InvalidInput, match="size"):
+            kind(3, 5, size)
+
+
+@pytest.mark.parametrize("values", [1, 6, 9, 512, 2.0, True, None])
+def test_numbers_of_hash_values_that_are_no_field_are_refused(values: Any) -> None:
+    with pytest.raises(InvalidInput, match="values"):
+        local.LocalHashing(3, 100, values)
+    with pytest.raises(InvalidInput, match="62 bits"):
+        local.LocalHashing(3, 2**48, 65537)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, "0", math.nan])
+def test_bad_shares_are_refused(share: Any) -> None:
+    with pytest.raises(InvalidInput, match="share"):
+        local.Direct(3, 2).variance(10, share)
+
+
+def test_numbers_for_one_bit() -> None:
+    certain = local.OneBitMean.calibrated(epsilon=CERTAIN, low=0, high=10)
+    for values in ([0, 10, 10.0], np.array([0.0, 10.0, 10.0]), pa.array([0, 10, 10]), pd.Series([0, 10, 10])):
+        assert certain.randomize(values).column.tolist() == [0, 1, 1]
+    assert certain.randomize_one(Fraction(10)) == 1
+    for values in ([11], [-1], [math.nan], ["1"], [], 5, np.array([11.0]), np.array([math.nan]), np.array(["1"]), [None],
+                   pa.array([1, None]), np.array([[1.0]]), [True], np.ma.array([1.0], mask=[True])):  # fmt: skip
+        with pytest.raises(InvalidInput):
+            certain.randomize(values)
+    for low, high in ((1, 1), (2, 1), (0, math.inf), ("0", 1)):
+        with pytest.raises(InvalidInput):
+            local.OneBitMean(3, low, high)  # type: ignore[arg-type]
+    for steps in (0, -1, 1.5, True, 2**62):
+        with pytest.raises(InvalidInput, match="steps"):
+            local.OneBitMean(3, 0, 1, steps)  # type: ignore[arg-type]
+
+
+def test_whole_numbers_lie_on_the_grid() -> None:
+    for low, high in ((0, 100), (-7, 29), (0, Fraction(5, 2)), (0, 1)):
+        protocol = local.OneBitMean.calibrated(epsilon=1, low=low, high=high)
+        assert ((1 / (Fraction(high) - low)) * protocol.steps).denominator == 1
+        assert protocol.steps >= 2**35
+
+
+def test_repr_and_bits() -> None:
+    assert repr(local.Subset(3, ["a", "b", "c"], 1)) == "Subset(odds=3, categories=['a', 'b', 'c'], size=1)"
+    assert [kind.calibrated(epsilon=1, categories=1000).bits for kind in KINDS] == [10, 1000, 12, 1000, 20, 10]
+    assert local.OneBitMean(3, 0, 1).bits == 1
+
+
+def test_large_domains_are_asked_about_some_categories() -> None:
+    protocol = local.LocalHashing.calibrated(epsilon=3, categories=2**40)
+    reports = protocol.randomize(np.full(5000, 12345678901))
+    counts = protocol.supports_for(reports.column, np.array([12345678901, 77]))
+    assert counts[0] > 2 * counts[1]
+    with pytest.raises(InvalidInput, match="supports_for"):
+        reports.tally()
+    with pytest.raises(InvalidInput, match="supports_for"):
+        local.Hadamard.calibrated(epsilon=3, categories=2**40).randomize([5]).tally()
