@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from sordino.audit.bounds import delta_lower, epsilon_lower, least_probability, most_probability, predicted, uniform_error
+from sordino.audit.bounds import (
+    delta_lower,
+    epsilon_lower,
+    least_probability,
+    most_probability,
+    predicted,
+    predicted_jointly,
+    ratio_lower,
+    uniform_error,
+)
 
 ALPHAS = (0.5, 0.05, 0.0005, 1e-12)
 
@@ -104,3 +113,42 @@ def test_what_is_predicted_is_near_what_is_certified() -> None:
 def test_luck_with_few_runs_is_not_promising() -> None:
     few = predicted(np.array([5.0, 50_000.0]), np.array([0.0, 40_000.0]), (10**5, 10**5), (10**6, 10**6), 0.001, 0.0, 2.0)
     assert few[0] < few[1]
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 5), Fraction(1, 20)])
+def test_the_ratio_of_pairs_covers_exactly(alpha: Fraction) -> None:
+    """The chance that the bound is above the true ratio, summed exactly over all outcomes of ten pairs."""
+    runs = 10
+    outcomes = [(a, b, c) for a in range(runs + 1) for b in range(runs + 1 - a) for c in range(runs + 1 - a - b)]
+    ends = {(a, b, c): ratio_lower(a, b, a + c, runs, float(alpha)) for a, b, c in outcomes}
+    assert max(ends.values()) > 1
+    for i, j in ((1, 1), (2, 1), (1, 2), (5, 5), (9, 3), (11, 1), (12, 12), (12, 6), (6, 3)):
+        p, q = Fraction(i, 13), Fraction(j, 13)
+        cells = p * (1 - q), q * (1 - p), p * q, (1 - p) * (1 - q)
+        wrong = Fraction(0)
+        for (a, b, c), end in ends.items():
+            if end > p / q:
+                ways = comb(runs, a) * comb(runs - a, b) * comb(runs - a - b, c)
+                wrong += ways * cells[0] ** a * cells[1] ** b * cells[2] ** c * cells[3] ** (runs - a - b - c)
+        assert wrong <= alpha, (p, q)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.02, 0.018), (0.5, 0.45), (0.001, 0.0005)])
+def test_pairs_say_more_than_two_ends_and_as_much_as_predicted(p: float, q: float) -> None:
+    n, alpha = 8_000_000, 0.1
+    here, there = round(n * p * (1 - q)), round(n * q * (1 - p))
+    found = math.log(ratio_lower(here, there, round(n * p), n, alpha))
+    ends = epsilon_lower(
+        least_probability(round(n * p), n, alpha / 2), most_probability(round(n * q), n, alpha / 2), Fraction(0)
+    )
+    expected = float(predicted_jointly(n * p, n * q, (n, n), n, alpha, 0.0))
+    assert ends < found < math.log(p / q)
+    assert abs(found - expected) < 0.02 * (math.log(p / q) - found)
+    deviation = math.sqrt(1 / here + 1 / there)
+    assert found > math.log(p / q) - 1.7 * deviation
+
+
+def test_pairs_that_show_nothing() -> None:
+    assert ratio_lower(0, 0, 0, 10, 0.1) == 0
+    assert ratio_lower(3, 5, 9, 100, 0.1) == 0
+    assert ratio_lower(10, 0, 10, 10, 0.1) <= 1 / (1 - Fraction(99, 100))

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sordino import Laplace
 from sordino.audit.bins import Bins
-from sordino.audit.events import Event, Gauge
+from sordino.audit.events import Event, Gauge, Reading
 from sordino.audit.features import Value, Whole
 from sordino.audit.outputs import Table, encode
 from sordino.audit.runs import OutOfTime, Runner, Trouble, in_batches
@@ -45,7 +46,7 @@ def seen_before(table: Table) -> Gauge:
     assert atoms is not None
     bins = Bins(Whole(("",)), np.empty(0), np.unique(atoms))
     score = TableScore(bins, np.array([0.0, *[1.0] * len(bins.atoms), 0.0]))
-    return Gauge(Event(score, 1, 0.5, False, 0.0), score, np.array([0.5]))
+    return Gauge(Event(score, 1, 0.5, False, 0.0), score, np.array([0.5]), False)
 
 
 BOTH = pytest.mark.parametrize("kind", [Alone, Forked])
@@ -298,3 +299,34 @@ def test_batches_grow_and_stay_bounded() -> None:
     assert max(sizes) <= (1 << 22) // 100
     assert sum(sizes[1:]) == 100_000
     assert encode(np.zeros((1, 100))).columns[Value("[3]").name].numbers.tolist() == [0.0]
+
+
+def test_only_what_is_surely_independent_is_taken_so() -> None:
+    """Two forked workers share the state of a generator that the mechanism closes over."""
+    generator = np.random.default_rng(0)
+
+    def closes_over(data: Any, *, size: int) -> Any:
+        return data + generator.normal(size=size)
+
+    class Mine(Laplace):
+        pass
+
+    forked: list[Any] = [Laplace(1), Laplace(1).release, closes_over, Mine(1), Mine(1).release, generator.normal, len]
+    teams = [Forked(mechanism, [0], [1]) for mechanism in forked]
+    try:
+        assert [team.independent for team in teams] == [True, True, False, False, False, False, False]
+        drawn = teams[2].draw(0, 50, LATER, nothing)
+        assert (drawn[1].table.columns[""].numbers - drawn[0].table.columns[""].numbers == 1).mean() > 0.5
+    finally:
+        for team in teams:
+            team.close()
+    assert Alone(closes_over, [0], [1]).independent
+
+
+def test_missing_marks_count_against_a_violation() -> None:
+    profile = np.zeros(3, np.int64)
+    reading = Reading(4, 2, profile, (np.array([True, False]), np.array([True, False])))
+    assert reading.marked(6, False).tolist() == [True, False, True, False, False, False]
+    assert (reading + reading).marked(9, True).sum() == 5
+    told = Reading(4, 2, profile)  # a worker that hangs: its last news has no marks
+    assert told.marked(5, True).all()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.bounds import delta_lower, epsilon_lower, least_probability, most_probability
+from sordino.audit.certify import certify
 from sordino.audit.events import Goal, Reading
 from sordino.audit.features import Whole
 from sordino.audit.findings import Outcome, Trial, certified_report, undecided
@@ -31,12 +31,12 @@ __all__ = ["MISSING", "black_box"]
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
-_SEARCH = 0.2
-_TRAIN = 0.35
-_MOST_TRAIN = 2_000_000
-_MOST_CELLS = 24_000_000
-_FINALISTS = 3
-_MOST_FIRST, _MOST_SECOND = 120_000, 400_000
+_SEARCH = 0.3
+_TRAIN = 0.3
+_MOST_TRAIN = 3_000_000
+_MOST_CELLS = 30_000_000
+_ROUNDS = ((99, 150_000), (5, 500_000), (2, 1_000_000))
+"""How many pairs stay in each round of the search, and the most runs on each."""
 
 Progress = Callable[[float, str], None]
 
@@ -137,7 +137,7 @@ class _Audit:
         return self._judge(chosen, drawn, found, readings, final, trials)
 
     def _goal(self, final: int) -> Goal:
-        return Goal((final, final), self.request.alpha, float(self.request.claim.delta))
+        return Goal((final, final), self.request.alpha, float(self.request.claim.delta), self.crew.independent)
 
     def _pair(self, i: int) -> tuple[str, str]:
         return brief(self.pairs[i].d1), brief(self.pairs[i].d2)
@@ -147,9 +147,9 @@ class _Audit:
         left = self.deadline - time.monotonic()
         return max(20, min(runs, int(0.8 * left * self.rate)))
 
-    def _draw(self, pair: int, count: int, words: str, part: tuple[float, float]) -> tuple[Drawn, Drawn]:
+    def _draw(self, pair: int, count: int, words: str, part: tuple[float, float], share: float = 0.4) -> tuple[Drawn, Drawn]:
         begin = time.monotonic()
-        limit = begin + 0.4 * max(0.0, self.deadline - begin)
+        limit = begin + share * max(0.0, self.deadline - begin)
         look = self._look(pair, min(count, 256), limit)
         cells = max(len(drawn.table.columns) for drawn in look)
         count = max(20, min(count, _MOST_CELLS // max(cells, 1)))
@@ -172,19 +172,22 @@ class _Audit:
         return drawn
 
     def _search(self, runs: int) -> tuple[tuple[Trial, ...], int, int]:
-        """A little training on each pair, more on the best few; the outcome of each, the best, and the runs it took."""
-        half = max(20, min(runs // (2 * len(self.pairs)), _MOST_FIRST))
-        trials = [self._try(i, half, 0.1 * i / len(self.pairs)) for i in range(len(self.pairs))]
-        order = sorted(range(len(trials)), key=lambda i: -trials[i].predicted)[:_FINALISTS]
-        more = max(20, min(runs // (2 * len(order)), _MOST_SECOND))
-        for j, i in enumerate(order):
-            trials[i] = self._try(i, more, 0.1 + 0.1 * j / len(order))
-        best = max(order, key=lambda i: trials[i].predicted)
-        return tuple(trials), best, half * len(self.pairs) + more * len(order)
+        """A little training on each pair, more on fewer; the outcome of each, the best, and the runs it took on a side."""
+        trials = dict[int, Trial]()
+        left, used = list(range(len(self.pairs))), 0
+        for i, (most, cap) in enumerate(_ROUNDS):
+            left = sorted(left, key=lambda j: -trials[j].predicted if j in trials else 0.0)[:most]
+            each = max(20, min(runs // (len(_ROUNDS) * len(left)), cap))
+            for j, pair in enumerate(left):
+                trials[pair] = self._try(pair, each, 0.2 * (i + j / len(left)) / len(_ROUNDS))
+            used += each * len(left)
+        best = max(left, key=lambda j: trials[j].predicted)
+        return tuple(trials[i] for i in range(len(self.pairs))), best, used
 
     def _try(self, i: int, runs: int, done: float) -> Trial:
         name = self.pairs[i].name
-        drawn = self._draw(i, runs, f"trying {name!r}", (done, done))
+        tries = len(self.pairs) + sum(most for most, _ in _ROUNDS[1:])
+        drawn = self._draw(i, runs, f"trying {name!r}", (done, done), 0.5 / tries)
         problem = _no_output(drawn)
         if problem:
             return Trial(name, self._pair(i), -np.inf, problem)
@@ -195,14 +198,9 @@ class _Audit:
         self, chosen: int, drawn: tuple[Drawn, Drawn], found: Found, readings: tuple[Reading, Reading], final: int,
         trials: tuple[Trial, ...],
     ) -> Report:  # fmt: skip
-        """Bounds from the counts; runs that failed or were not made in time count against a violation."""
-        here, there = readings[::-1] if found.event.swapped else readings
-        alpha = self.request.alpha / 2
-        least = least_probability(here.hits, final, alpha)
-        most = most_probability(there.hits + final - there.runs, final, alpha)
+        certified = certify(found.gauge, readings, final, self.request.claim, self.request.alpha)
         outcome = Outcome(
-            found, readings, final, least, most, epsilon_lower(least, most, self.request.claim.delta),
-            delta_lower(least, most, self.request.claim.epsilon), self.trained, self.crew.workers, self.pairs[chosen].name,
+            found, readings, final, certified, self.trained, self.crew.workers, self.pairs[chosen].name,
             self._pair(chosen), self.relations[chosen], trials, drawn, all(len(_wholes(d.table)) == 1 for d in drawn),
         )  # fmt: skip
         return certified_report(self.request, outcome, self.start)

@@ -16,7 +16,16 @@ from scipy.special import betainccinv, betaincinv, ndtri
 
 from sordino.privacy.ball import ball, certified, exact_upper, lower, working
 
-__all__ = ["delta_lower", "epsilon_lower", "least_probability", "most_probability", "predicted", "uniform_error"]
+__all__ = [
+    "delta_lower",
+    "epsilon_lower",
+    "least_probability",
+    "most_probability",
+    "predicted",
+    "predicted_jointly",
+    "ratio_lower",
+    "uniform_error",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,6 +98,21 @@ def delta_lower(least: float, most: float, epsilon: Fraction) -> float:
     return max(0.0, lower(certified(lambda: ball(Fraction(least)) - ball(epsilon).exp() * ball(Fraction(most)))))
 
 
+_ODDS, _LEVEL = 0.94, 0.05
+"""The parts of alpha for the odds ratio and for the larger probability."""
+
+
+def ratio_lower(only_here: int, only_there: int, most_hits: int, runs: int, alpha: float) -> Fraction:
+    """A number below p/q, except with chance alpha, if runs on the two inputs are independent (0 if nothing is shown).
+
+    Of `runs` pairs, one run on each input, `only_here` are in the event on the first alone and `only_there` on the second
+    alone; at most `most_hits` are in it on the first.
+    """
+    share = Fraction(least_probability(only_here, only_here + only_there, _ODDS * alpha))
+    odds, most = share / (1 - share), Fraction(most_probability(most_hits, runs, _LEVEL * alpha))
+    return odds * (1 - most) + most if odds > 1 else Fraction(0)
+
+
 def uniform_error(runs: int, alpha: float) -> float:
     """How far all frequencies {score > t} can stray to one side of their probabilities at once, except with chance alpha."""
     return min(1.0, math.sqrt(math.log(1 / alpha) / (2 * max(runs, 1))) * (1 + 1e-12))
@@ -113,9 +137,25 @@ def predicted(
     return result
 
 
-def _wilson(hits: Floats, runs: int, z: float) -> Floats:
+def predicted_jointly(hits: Any, misses: Any, seen: tuple[int, int], final: int, alpha: float, care: float = 1.0) -> Floats:
+    """The same for `ratio_lower` with so many final pairs."""
+    p = _wilson(np.asarray(hits, float), seen[0], -care)
+    q = _wilson(np.asarray(misses, float), seen[1], care)
+    here, there = final * p * (1 - q), final * q * (1 - p)
+    pairs = np.maximum(here + there, 1e-9)
+    share = _wilson(here, pairs, float(ndtri(_ODDS * alpha)))
+    most = _wilson(p * final, final, float(-ndtri(_LEVEL * alpha)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = share / np.maximum(1 - share, 1e-300) * (1 - most) + most
+        value = np.log(np.maximum(ratio, 1e-300))
+    result: Floats = np.maximum(value, -50.0)
+    return result
+
+
+def _wilson(hits: Floats, runs: Any, z: float) -> Floats:
     """One end of Wilson's interval: the upper one for z > 0, the lower one for z < 0."""
     square = z * z
     centre = hits + square / 2
     width = z * np.sqrt(np.maximum(hits * (1 - hits / runs), 0) + square / 4)
-    return np.clip((centre + width) / (runs + square), 0.0, 1.0)
+    end: Floats = np.clip((centre + width) / (runs + square), 0.0, 1.0)
+    return end

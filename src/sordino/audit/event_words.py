@@ -68,7 +68,7 @@ def _digits(feature: Digits, bins: Bins, inside: np.ndarray[tuple[int], np.dtype
                    "exponent": f"the size of {what} is 2^k to 2^(k+1), where k",
                    "length": f"the number of binary digits of {what}"}[feature.what]  # fmt: skip
         return f"{subject} {' or '.join(texts)}"
-    grains = [_grain(bins, i) for i in np.flatnonzero(inside)]
+    grains = [_grain(bins, i) for i in np.flatnonzero(inside).tolist()]
     first = f"{what} is {grains[0]}" if grains else f"{what} has digits that training did not see"
     rest = f", or of {len(grains) - 1} more such kinds" if len(grains) > 1 else ""
     return first + rest

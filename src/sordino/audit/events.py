@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.audit.bins import Binned
-from sordino.audit.bounds import predicted
+from sordino.audit.bounds import predicted, predicted_jointly
 from sordino.audit.outputs import Floats, Table
 from sordino.audit.scores import Score
 
@@ -28,10 +28,27 @@ class Goal:
     runs: tuple[int, int]
     alpha: float
     delta: float
+    independent: bool = False
+    """Whether runs on the two inputs are known to be independent, so that they may be judged in pairs."""
 
     def predicted(self, hits: Any, misses: Any, seen: tuple[int, int], care: float = 2.0) -> Floats:
         """The bound on epsilon to expect, event by event, if what was seen was `care` standard deviations too good."""
-        return predicted(hits, misses, seen, self.runs, self.alpha, self.delta, care)
+        apart = predicted(hits, misses, seen, self.runs, self.alpha, self.delta, care)
+        return np.maximum(apart, self._jointly(hits, misses, seen, care)) if self._pairs else apart
+
+    @property
+    def _pairs(self) -> bool:
+        return self.independent and self.delta == 0
+
+    def _jointly(self, hits: Any, misses: Any, seen: tuple[int, int], care: float) -> Floats:
+        return predicted_jointly(hits, misses, seen, min(self.runs), self.alpha, care)
+
+    def prefers_pairs(self, hits: float, misses: float, seen: tuple[int, int]) -> bool:
+        """Whether an event should be judged in pairs of runs, rather than by a bound on each of its probabilities."""
+        if not self._pairs:
+            return False
+        apart = predicted(hits, misses, seen, self.runs, self.alpha, self.delta, 0.0)
+        return bool(self._jointly(hits, misses, seen, 0.0) > apart)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,37 +74,48 @@ class Reading:
     runs: int
     hits: int
     profile: npt.NDArray[np.int64]
+    marks: tuple[npt.NDArray[np.bool_], ...] = ()
+    """Where the event happened, run by run, if pairs are counted."""
 
     def __add__(self, other: Reading) -> Reading:
-        return Reading(self.runs + other.runs, self.hits + other.hits, self.profile + other.profile)
+        runs, hits, profile = self.runs + other.runs, self.hits + other.hits, self.profile + other.profile
+        return Reading(runs, hits, profile, self.marks + other.marks)
+
+    def marked(self, runs: int, missing: bool) -> npt.NDArray[np.bool_]:
+        """All marks; runs that were not made are as said."""
+        return np.concatenate([*self.marks, np.full(runs - sum(map(len, self.marks)), missing)])
 
 
 @dataclass(frozen=True, eq=False)
 class Gauge:
-    """What is counted in the final round: one event, and a histogram of one score."""
+    """What is counted in the final round: one event, by itself or in pairs of runs, and a histogram of one score."""
 
     event: Event
     score: Score
     edges: Floats
+    pairs: bool
 
-    @np.errstate(over="ignore", invalid="ignore")
     def read(self, table: Table) -> Reading:
         """The counts of one batch."""
         binned = Binned(table)
         places = np.searchsorted(self.edges, self.score.of(binned))
         profile = np.bincount(places, minlength=len(self.edges) + 1)
-        return Reading(table.size, int(self.event.of(binned).sum()), profile)
+        happens = self.event.of(binned)
+        return Reading(table.size, int(happens.sum()), profile, (happens,) if self.pairs else ())
 
     def nothing(self) -> Reading:
         """Before the first batch."""
         return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64))
 
 
-def gauge(event: Event, score: Score, first: Binned, second: Binned) -> Gauge:
-    """Count this event, and the score between its quantiles on both inputs."""
+def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal) -> Gauge:
+    """Count this event, in pairs if that promises more, and the score between its quantiles on both inputs."""
     values = np.sort(np.concatenate([score.of(first), score.of(second)]))
     places = np.linspace(0, len(values) - 1, _PROFILE + 1).astype(int)[:-1]
-    return Gauge(event, score, np.unique(values[places]))
+    hits, runs = [float(event.of(b).sum()) for b in (first, second)], [b.table.size for b in (first, second)]
+    if event.swapped:
+        hits, runs = hits[::-1], runs[::-1]
+    return Gauge(event, score, np.unique(values[places]), goal.prefers_pairs(hits[0], hits[1], (runs[0], runs[1])))
 
 
 @dataclass(frozen=True)

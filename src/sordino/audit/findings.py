@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from datetime import date
 
 import numpy as np
 
-from sordino import __version__
 from sordino.audit.bins import Binned
 from sordino.audit.bounds import uniform_error
+from sordino.audit.certify import Certified, rounded_down
 from sordino.audit.event_words import bin_name, number, say, shows_float_digits, subject
 from sordino.audit.events import Reading
 from sordino.audit.features import Digits, Feature, Value
@@ -45,10 +44,7 @@ class Outcome:
     found: Found
     readings: tuple[Reading, Reading]
     planned: int
-    least: float
-    most: float
-    epsilon_lower: float
-    delta_lower: float
+    certified: Certified
     trained: int
     workers: int
     pair_name: str
@@ -67,24 +63,23 @@ def undecided(
     return Report(
         request.name, "black box", request.claim.shown_epsilon, request.claim.shown_delta, Verdict.UNDECIDED, summary,
         confidence=request.confidence, pair=pair, relation=relation, facts=(("seconds", _seconds(start)),),
-        grids=_pairs_tried(trials), version=__version__, created=date.today().isoformat(),
+        grids=_pairs_tried(trials),
     )  # fmt: skip
 
 
 def certified_report(request: Request, outcome: Outcome, start: float) -> Report:
     """The report of an audit that ran to its end."""
     claim = request.claim
-    violated = outcome.epsilon_lower > claim.epsilon
+    violated = outcome.certified.epsilon > claim.epsilon
     event = outcome.found.event
     witness = _sentence(say(event, outcome.found.held))
     verdict, summary = _verdict(request, outcome, violated, witness)
     return Report(
         request.name, "black box", claim.shown_epsilon, claim.shown_delta, verdict, summary,
-        epsilon_lower=outcome.epsilon_lower, delta_lower=outcome.delta_lower, confidence=request.confidence,
+        epsilon_lower=outcome.certified.epsilon, delta_lower=outcome.certified.delta, confidence=request.confidence,
         witness=witness, pair=outcome.pair, relation=outcome.relation, facts=_facts(outcome, start),
         notes=tuple(_notes(request, outcome, verdict)), grids=(_events_tried(outcome), *_pairs_tried(outcome.trials)),
-        figures=(_distributions(outcome), _profile(request, outcome)), version=__version__,
-        created=date.today().isoformat(),
+        figures=(_distributions(outcome), _profile(request, outcome)),
     )  # fmt: skip
 
 
@@ -96,19 +91,17 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
     claimed = f"epsilon {number(request.claim.shown_epsilon)}" + (
         f" with delta {number(request.claim.shown_delta)}" if request.claim.delta else ""
     )
-    likelier, other = ("second", "first") if outcome.found.event.swapped else ("first", "second")
+    needed = f"at least epsilon {rounded_down(outcome.certified.epsilon)} is needed"
     if violated:
         return Verdict.VIOLATED, (
-            f"The claim of {claimed} is false: at least epsilon {_down(outcome.epsilon_lower)} is needed. The event "
-            f"“{witness}” has probability at least {_down(outcome.least)} on the {likelier} input and at most "
-            f"{_up(outcome.most)} on the {other}."
+            f"The claim of {claimed} is false: {needed}. The event “{witness}” {outcome.certified.event}."
         )
     if min(reading.runs for reading in outcome.readings) < outcome.planned / 2:
         return Verdict.UNDECIDED, "More than half of the final runs failed or were not made in time, so nothing can be said."
     if outcome.constant:
         return Verdict.UNDECIDED, (
             "The mechanism always gives the same output on each input, and not the same on both: it shows no randomness. "
-            f"So many runs refute an epsilon up to {_down(outcome.epsilon_lower)}, not yet {claimed}."
+            f"So many runs refute an epsilon up to {rounded_down(outcome.certified.epsilon)}, not yet {claimed}."
         )
     opaque = sorted(outcome.drawn[0].table.opaque | outcome.drawn[1].table.opaque)
     if opaque:
@@ -116,26 +109,8 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
             f"The outputs hold what is not looked into: {', '.join(opaque)}. Return numbers, texts, or sequences of them."
         )
     return Verdict.HOLDS, (
-        f"No violation of {claimed} was found; at least epsilon {_down(outcome.epsilon_lower)} is needed. This is no proof: "
-        "other inputs or rarer events may show more."
+        f"No violation of {claimed} was found; {needed}. This is no proof: other inputs or rarer events may show more."
     )
-
-
-def _down(value: float) -> str:
-    return _rounded(value, math.floor)
-
-
-def _up(value: float) -> str:
-    return _rounded(value, math.ceil)
-
-
-def _rounded(value: float, direction: object) -> str:
-    """Four digits, rounded to the safe side."""
-    if value == 0 or not math.isfinite(value):
-        return number(value)
-    places = 3 - math.floor(math.log10(abs(value)))
-    scaled = value * 10.0**places
-    return f"{(math.floor(scaled) if direction is math.floor else math.ceil(scaled)) / 10.0**places:.4g}"
 
 
 def _seconds(start: float) -> str:
@@ -143,12 +118,11 @@ def _seconds(start: float) -> str:
 
 
 def _facts(outcome: Outcome, start: float) -> tuple[tuple[str, str], ...]:
-    event, (first, second) = outcome.found.event, outcome.readings
+    first, second = outcome.readings
     return (
         ("event on the first input", f"{first.hits:,} of {first.runs:,} final runs"),
         ("event on the second input", f"{second.hits:,} of {second.runs:,} final runs"),
-        ("probabilities", f"at least {_down(outcome.least)} and at most {_up(outcome.most)}, likelier on the "
-                          f"{'second' if event.swapped else 'first'} input"),
+        ("certain of the event", f"it {outcome.certified.event}"),
         ("training runs", f"{outcome.trained:,}"),
         ("final runs", f"{first.runs + second.runs:,}"),
         ("inputs", outcome.pair_name),
@@ -256,7 +230,7 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
     """delta as a function of epsilon: what the claim allows, what the final runs show, and what they certify."""
     claim = request.claim
     swapped = outcome.found.event.swapped
-    top = max(2 * min(claim.shown_epsilon, 20.0), 1.5 * outcome.epsilon_lower, 0.1)
+    top = max(2 * min(claim.shown_epsilon, 20.0), 1.5 * outcome.certified.epsilon, 0.1)
     grid = np.linspace(0.0, min(top, 40.0), _CURVE)
     tails = [reading.profile[::-1].cumsum()[::-1] / max(reading.runs, 1) for reading in outcome.readings]
     done = [reading.runs / outcome.planned for reading in outcome.readings]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -24,6 +24,7 @@ from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
+from sordino.mechanisms.noisy_max import NoisyMax
 from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.plan.plan import Plan
 from sordino.privacy.ball import ball, certified, exact_upper
@@ -76,6 +77,9 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
         return tuple(plan_distance(part) for part in parts)
     if isinstance(mechanism, QuantileDraw):
         return (_distance("l1", _weights_apart(known.value, call.value), declared),)
+    if isinstance(mechanism, NoisyMax):
+        apart = _scores_apart(mechanism, known.value, call.value)
+        return (_distance("linf", apart, mechanism.sensitivity if declared is None else declared),)
     steps = _steps_apart(known.value, call.value)
     if isinstance(mechanism, KeySelection):
         limits = ("l1", sum(steps, Fraction(0)), mechanism.l1), ("linf", max(steps, default=Fraction(0)), mechanism.linf)
@@ -105,6 +109,8 @@ def call_cost(known: Call, call: Call) -> Cost:
             return plan_cost(mechanism, known.value, call.value)
         case QuantileDraw():
             return _bounded(mechanism.whole_rate * _weights_apart(known.value, call.value))
+        case NoisyMax():
+            return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
     steps = _steps_apart(known.value, call.value)
     if not any(steps):
         return NO_COST
@@ -133,6 +139,8 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
         case Laplace() | Gaussian() as noise:
             limit = noise.calibrated_for if declared is None else declared
             return None if limit is None else _of(noise.loss(limit)) if limit else NO_COST
+        case NoisyMax() as best:
+            return _chosen(best, best.sensitivity if declared is None else declared)
         case RandomizedResponse() as response if declared is not None:
             return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
         case QuantileDraw() as draw if declared is not None:
@@ -181,6 +189,21 @@ def _selection(selection: KeySelection, weight: Fraction) -> Cost:
         return NO_COST
     charge = Charge.approximate(selection.epsilon, selection.delta)
     return Cost(epsilon=selection.epsilon, delta=selection.delta, charge=charge)
+
+
+def _chosen(best: NoisyMax, apart: Fraction) -> Cost:
+    """A choice among scores that are so far apart: at most the loss of one calibrated for that."""
+    if not apart:
+        return NO_COST
+    loss = replace(best, epsilon=best.epsilon * apart / best.sensitivity).loss()
+    return Cost(epsilon=best.epsilon * apart / best.sensitivity, charge=_charge(loss))
+
+
+def _scores_apart(best: NoisyMax, one: Any, other: Any) -> Fraction:
+    """The largest move of a score; of scores that should all move one way, the largest up and the largest down together."""
+    moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
+    up, down = max([0, *moves]), -min([0, *moves])
+    return best.step * (up + down if best.monotone else max(up, down))
 
 
 def _steps_apart(one: Any, other: Any) -> list[Fraction]:

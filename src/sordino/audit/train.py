@@ -26,10 +26,10 @@ _KEPT = 16
 _SEATS = 6
 _COORDINATES = 32
 _PLACES = 64
-_NEAR = 0.98
+_NEAR = 0.99
 _SHARES = (0.4, 0.7)
 _SHORTLIST = 10
-_CARE = 1.0
+_CARE = 0.25
 _LOGISTIC_ROWS = 150_000
 _FEWEST_ROWS = 500
 _TREES = (15, 45)
@@ -123,7 +123,7 @@ def train(first: Table, second: Table, goal: Goal, *, thorough: bool = True) -> 
     tried = sorted((parts.judged(event, goal) for event in shortlist), key=lambda event: -event.predicted)
     event = _simplest(tried)
     score = parts.table(event.score.bins, 4.0) if isinstance(event.score, TableScore) else event.score
-    return Found(event, gauge(event, score, *parts.judge), tuple(tried), parts.tables[2])
+    return Found(event, gauge(event, score, *parts.judge, goal), tuple(tried), parts.tables[2])
 
 
 def _promising(first: Table, second: Table) -> set[str]:

@@ -36,6 +36,8 @@ class Team(Protocol):
     """Runs on both inputs of a pair."""
 
     workers: int
+    independent: bool
+    """Whether runs on one input are independent of those on the other."""
 
     def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
         """Training runs on both inputs."""
@@ -62,9 +64,10 @@ def team(mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers:
 
 
 class Alone:
-    """Both inputs in this process, one after the other."""
+    """Both inputs in this process, one after the other: one stream of randomness, whatever it is."""
 
     workers = 1
+    independent = True
 
     def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
         self._runners = Runner(mechanism, firsts), Runner(mechanism, seconds)
@@ -125,6 +128,7 @@ class Forked:
     workers = 2
 
     def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
+        self.independent = _is_ours(mechanism)
         self._children = list[tuple[int, Connection]]()
         try:
             for inputs in (firsts, seconds):
@@ -207,6 +211,13 @@ class Forked:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
         self._children = []
+
+
+def _is_ours(mechanism: Any) -> bool:
+    """Whether it was defined in this package, where all randomness has a new key in each process."""
+    owner = getattr(mechanism, "__self__", mechanism)
+    home, kind = str(getattr(mechanism, "__module__", "")), type(owner).__module__
+    return home.startswith("sordino.") and (kind.startswith("sordino.") or kind == "builtins")
 
 
 def _fork(mechanism: Any, inputs: Sequence[Any]) -> tuple[int, Connection]:

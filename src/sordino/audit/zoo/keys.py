@@ -17,8 +17,11 @@ __all__ = ["SPECIMENS"]
 
 _SELECTION = KeySelection.calibrated(epsilon=1, delta=0.05, l1=1, linf=1)
 _DEVIATION = float(Gaussian.calibrated(sensitivity=1, epsilon=1, delta=0.01).scale)
-_TAIL = math.log(1 / (2 * 0.01))
-"""Laplace(1) noise exceeds this with probability 0.01."""
+
+
+def _tail(delta: float) -> float:
+    """What Laplace(1) noise exceeds with this probability."""
+    return math.log(1 / (2 * delta))
 
 
 def _selected(data: Any, *, size: int) -> Any:
@@ -31,11 +34,11 @@ def _thresholded(data: Any, noisy: Any, threshold: float) -> Any:
 
 
 def _right_threshold(data: Any, *, size: int) -> Any:
-    return _thresholded(data, data + noise.laplace(1, size), 1 + _TAIL)
+    return _thresholded(data, data + noise.laplace(1, size), 1 + _tail(0.05))
 
 
 def _off_by_one(data: Any, *, size: int) -> Any:
-    return _thresholded(data, data + noise.laplace(1, size), _TAIL)
+    return _thresholded(data, data + noise.laplace(1, size), _tail(0.05))
 
 
 def _at_least(data: Any, *, size: int) -> Any:
@@ -45,7 +48,7 @@ def _at_least(data: Any, *, size: int) -> Any:
 
 
 def _wrong_law(data: Any, *, size: int) -> Any:
-    return _thresholded(data, data + noise.gaussian(_DEVIATION, size), 1 + _TAIL)
+    return _thresholded(data, data + noise.gaussian(_DEVIATION, size), 1 + _tail(0.01))
 
 
 def _named(data: Any) -> str:
@@ -109,7 +112,7 @@ SPECIMENS = (
         mechanism=_right_threshold,
         pair=(0, 1),
         epsilon=1,
-        delta=0.01,
+        delta=0.05,
         truth=0,
     ),
     Specimen(
@@ -120,7 +123,7 @@ SPECIMENS = (
         mechanism=_off_by_one,
         pair=(0, 1),
         epsilon=1,
-        delta=0.01,
+        delta=0.05,
         truth=math.inf,
     ),
     Specimen(

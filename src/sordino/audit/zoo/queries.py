@@ -130,11 +130,11 @@ SPECIMENS = (
         title="MEDIAN, drawn by the exponential mechanism",
         broken=False,
         why="One row moves every score by at most half, all to the same side or not.",
-        mechanism=_query("SELECT copy, MEDIAN(cost) AS c FROM data GROUP BY copy", _each("c"), copies=50),
+        mechanism=_query("SELECT copy, MEDIAN(cost) AS c FROM data GROUP BY copy", _each("c"), copies=4),
         pair=(_ROWS, _MORE),
         neighbors="add_remove",
         epsilon=1,
         truth=1,
-        samples=20_000,
+        samples=12_000,
     ),
 )
