@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup demo test slow bench lint clean
+.PHONY: setup demo test slow mutants bench lint clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up .venv and release something real"
 	@echo "make test    set up .venv, lint, type-check and run all tests (what CI runs)"
 	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds"
+	@echo "make mutants plant privacy bugs one by one and see which test notices, write docs/mutants.md"
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
 	@echo "make lint    ruff and mypy only"
 
@@ -37,6 +38,9 @@ test: lint
 
 slow: setup
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow --durations=10
+
+mutants: setup
+	$(BIN)/python -m tools.mutants --workers $(WORKERS)
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

@@ -20,10 +20,13 @@ from sordino.errors import (
     InvalidDeclaration,
     InvalidInput,
     LedgerMismatch,
+    LedgerUnavailable,
     RequestRefused,
     SordinoError,
 )
 from sordino.ledger.receipt import Receipt
+from sordino.query.aggregates.quantiles import noisy_quantiles
+from sordino.release import exact_groups, noisy_groups
 from tape import Tape, replay
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -136,6 +139,71 @@ def test_having_order_and_limit_see_noisy_numbers_only(session: so.Session) -> N
     with replay(Tape(9)):
         one = session.sql(sql, epsilon=1).rows()
     assert one == sorted((row for row in full if row["n"] > 500), key=lambda row: -row["n"])[:1]  # type: ignore[operator]
+
+
+def test_having_keeps_groups_that_are_empty_or_small(session: so.Session) -> None:
+    """Which groups are shown depends on the noisy numbers alone: ward C has no rows, and may be shown all the same."""
+    every = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > -100000", epsilon=1)
+    assert every["ward"] == ["A", "B", "C"]
+    shown = set()
+    for seed in range(20):
+        with replay(Tape(seed)):
+            full = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1).rows()
+        with replay(Tape(seed)):
+            some = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 0", epsilon=1).rows()
+        assert some == [row for row in full if row["n"] > 0]  # type: ignore[operator]
+        shown.add(len(some))
+    assert shown == {2, 3}
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, mechanism: str) -> None:
+    """What is added to the exact sums is what the channel's mechanism draws next, for every group and coordinate."""
+    sql = "SELECT ward, COUNT(*) AS n, AVG(age) AS a, STDDEV(cost) AS c, COUNT(DISTINCT pid) AS p FROM visits GROUP BY ward"
+    plan = session.preview(sql, epsilon=1, mechanism=mechanism)
+    groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+    with replay(Tape(8)):
+        noisy = noisy_groups(groups, plan)
+    with replay(Tape(8)):
+        noise = [m.release(np.zeros(v.size, int)) for m, v in zip(plan.price.mechanisms, groups.vectors, strict=True) if m]
+    assert len(noise) == len(groups.vectors) == 3
+    for own, released, exact in zip(noise, noisy.vectors, groups.vectors, strict=True):
+        assert (released - exact).ravel().tolist() == own.tolist()
+    assert len({x for own in noise for x in own.tolist()}) > 10
+
+
+@pytest.mark.parametrize("grouped", ["", " GROUP BY ward"])
+def test_quantiles_are_drawn_at_the_rate_that_is_charged(
+    session: so.Session, grouped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All weight that a person moves, times the loss of a unit of it, is the epsilon of the column; and draws do vary."""
+    asked: list[dict[str, Any]] = []
+
+    def seen(*cells: Any, **given: Any) -> Any:
+        asked.append(given)
+        return noisy_quantiles(*cells, **given)
+
+    sql = f"SELECT MEDIAN(age) AS m, QUANTILE(age, 0.9) AS q, COUNT(*) AS n FROM visits{grouped}"
+    plan = session.preview(sql, epsilon=Fraction(1, 50))
+    with monkeypatch.context() as patch:
+        patch.setattr("sordino.release.noisy_quantiles", seen)
+        session.sql(sql, epsilon=Fraction(1, 50))
+    assert len(asked) == (3 if grouped else 1)
+    for given in asked:
+        assert (given["rate"] + given["flank_rate"]) * plan.moved == plan.price.quantile_epsilons[0] == Fraction(1, 100)
+    medians = {session.sql("SELECT MEDIAN(age) FROM visits", epsilon=Fraction(1, 1000)).value() for _ in range(20)}
+    assert len(medians) > 3
+
+
+def test_selected_keys_come_in_an_order_of_their_own() -> None:
+    """Not in that of the rows, nor in that in which the engine finds them."""
+    cities = [f"city {i * 37 % 101:03}" for i in range(101)]
+    table = pa.table({"pid": range(101 * 60), "city": [city for _ in range(60) for city in cities]})
+    for rows_in_order in (table, table.take(pa.array(range(len(table) - 1, -1, -1)))):
+        data = so.Dataset(rows_in_order, name="t", unit="pid", max_rows=1, max_groups=1,
+                          columns={"city": {"type": "text"}}, budget=so.Budget(10, 1e-6))  # fmt: skip
+        with so.Session(data) as fresh:
+            assert fresh.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=5)["city"] == sorted(cities)
 
 
 def test_public_lookups(session: so.Session) -> None:
@@ -326,6 +394,19 @@ def test_a_failing_query_forfeits_its_charge(people: so.Dataset, monkeypatch: py
         assert session.remaining.pure == Fraction(1, 2)
         assert [payment.status for payment in session.ledger.payments] == ["forfeited", "forfeited"]
         assert session.ledger.verify()
+
+
+def test_an_answer_that_could_not_be_stored_is_not_shown(people: so.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked again it would be drawn anew."""
+    with so.Session(people) as session:
+        with monkeypatch.context() as patch:
+            failed = LedgerUnavailable("here", "the disk is full", "Make room.")
+            patch.setattr(session.ledger, "store", lambda *_: (_ for _ in ()).throw(failed))
+            with pytest.raises(LedgerUnavailable):
+                session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")
+        with pytest.raises(RequestRefused, match="has no answer"):
+            session.sql(COUNT, epsilon=Fraction(1, 4), request_id="r")
+        assert session.remaining.pure == Fraction(3, 4)
 
 
 def test_analysts_have_their_parts(people: so.Dataset) -> None:

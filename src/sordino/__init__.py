@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
     from sordino.adaptive.holdout import Holdout
+    from sordino.adaptive.statistical_queries import StatisticalQueries
     from sordino.answer.answer import Answer
     from sordino.audit.entry import audit
     from sordino.ledger.anchor import Anchor
@@ -91,6 +92,7 @@ _HOME = {
     "RandomizedResponse": "mechanisms.randomized_response",
     "SensitivityWitness": "privacy.sensitivity",
     "Session": "session",
+    "StatisticalQueries": "adaptive.statistical_queries",
     "SubsampledLoss": "privacy.loss",
     "Table": "query.dataset",
     "Total": "accounting.total",
@@ -156,6 +158,7 @@ __all__ = [
     "RandomizedResponse",
     "SensitivityWitness",
     "Session",
+    "StatisticalQueries",
     "SubsampledLoss",
     "Table",
     "Total",

@@ -58,7 +58,13 @@ def test_exact_losses_have_exact_charges() -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", [LaplaceLoss(Fraction(1, 7)), FiniteLoss((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3)))]
+    "loss",
+    [
+        LaplaceLoss(Fraction(1, 7)),
+        LaplaceLoss(Fraction(9)),
+        FiniteLoss((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3))),
+        FiniteLoss((Fraction(999, 1000), Fraction(1, 1000)), (Fraction(1, 1000), Fraction(999, 1000))),
+    ],
 )
 def test_views_are_rounded_up(loss: LaplaceLoss | FiniteLoss) -> None:
     charge = Charge.of(loss)

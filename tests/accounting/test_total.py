@@ -19,6 +19,8 @@ from flint import acb, arb
 import sordino as so
 from sordino.accounting import bracket
 from sordino.accounting.bracket import delta_bracket, epsilon_bracket
+from sordino.accounting.convolve import Sum
+from sordino.accounting.grid import OnGrid
 from sordino.accounting.pure import epsilon_bounds_response
 from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
@@ -36,6 +38,25 @@ def bounds(loss: so.Loss, delta: Any) -> tuple[float, float]:
     assert isinstance(loss, Total)
     found = loss.epsilon_bounds(delta)
     return found.lower, found.upper
+
+
+@pytest.mark.parametrize("uses", [200, 1000])
+def test_what_lies_beyond_the_window_still_counts(uses: int) -> None:
+    """Whatever part of a sum is looked at, the upper end of delta is above that of the whole, and the lower end below."""
+    (law,) = COIN.laws()
+    (low, _), (high, chance) = law.atoms
+    coins = Sum(((OnGrid(low, high - low, np.array([1 - chance, chance])), uses),))
+    for tilt in (0.0, 0.5):
+        window = coins.window(tilt)
+        assert len(window.values) < uses
+        for epsilon in (window.values[0] - 1, window.values[len(window.values) // 2], window.values[-1] + 0.1):
+            true = sum(
+                math.comb(uses, n) * chance**n * (1 - chance) ** (uses - n) * -math.expm1(epsilon - loss)
+                for n in range(uses + 1)
+                if (loss := n * high + (uses - n) * low) > epsilon
+            )
+            above, below = bracket._delta(window, epsilon, 1), bracket._delta(window, epsilon, -1)
+            assert below * (1 - 1e-9) <= true <= above * (1 + 1e-9)
 
 
 # --- against exact enumeration ---------------------------------------------------------------------------------------

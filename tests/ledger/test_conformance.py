@@ -305,7 +305,10 @@ def test_sub_budgets_bind_each_analyst_and_the_whole_binds_all(home: Home) -> No
             pay(ledger, "no", "1/100", analyst=analyst)
     with pytest.raises(BudgetExceeded):
         pay(ledger, "no", "7/16", analyst="ana")  # what she spent before counts
-    pay(ledger, "a", "3/8", analyst="ana")
+    pay(ledger, "a1", "1/4", analyst="ana")
+    with pytest.raises(BudgetExceeded):
+        pay(ledger, "no", "3/16", analyst="ana")  # all of it, not the last alone
+    pay(ledger, "a2", "1/8", analyst="ana")
     ledger.allot("*", Budget(Fraction(3, 8)))
     pay(ledger, "b", "3/8", analyst="bob")
     with pytest.raises(BudgetExceeded):

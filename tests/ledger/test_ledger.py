@@ -12,7 +12,7 @@ import pytest
 
 import sordino as so
 from ledger.visits import declare, pay, pure, spent
-from sordino.errors import BudgetExceeded, LedgerUnavailable
+from sordino.errors import BudgetExceeded, LedgerDamaged, LedgerUnavailable
 from sordino.ledger.chain import START, Entry, Link, Row
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
@@ -49,7 +49,7 @@ def test_thirds_and_floats_are_exact(tmp_path: Path) -> None:
 
 
 def in_child(action: object) -> int:
-    """The exit code of a forked child that runs an action: 0 if it returned, 7 if the ledger refused."""
+    """The exit code of a forked child that runs an action: 0 if it returned, 7 if the ledger refused, 8 if damaged."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -59,6 +59,8 @@ def in_child(action: object) -> int:
             code = 0
         except LedgerUnavailable:
             code = 7
+        except LedgerDamaged:
+            code = 8
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -189,3 +191,24 @@ def test_what_is_granted_is_what_was_checked(tmp_path: Path) -> None:
         pay(ledger, "c", 1 - spent(ledger))
         assert spent(ledger) == 1
         assert ledger.verify()
+
+
+def test_a_budget_off_the_grid_is_not_exceeded_by_rounding() -> None:
+    """Rounded up when written down, a charge of the whole budget is more than the budget."""
+    odd = Fraction(3**400, 3**400 * 2 + 1)
+    ledger = Ledger.open(Dataset("v.csv", unit="row", columns={"age": {"type": "int"}}, budget=so.Budget(odd)))
+    with pytest.raises(BudgetExceeded):
+        pay(ledger, "all", odd)
+    pay(ledger, "nearly all", Fraction(49, 100))
+    assert spent(ledger) <= odd
+    assert ledger.verify()
+
+
+def test_a_child_does_not_believe_an_old_copy_that_was_put_back(tmp_path: Path) -> None:
+    """It reads the ledger from the beginning, and must still know how far its parent had seen it."""
+    with Ledger.open(declare(tmp_path)) as ledger:
+        pay(ledger, "a", "1/2")
+        old = Path(ledger.place).read_bytes()
+        pay(ledger, "b", "1/2")
+        Path(ledger.place).write_bytes(old)
+        assert in_child(lambda: pay(ledger, "c", "1/2")) == 8

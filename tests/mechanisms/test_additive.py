@@ -53,6 +53,18 @@ def test_the_noise_does_not_depend_on_the_value(kind: type[Additive]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [0, 0.0, -0.0, 1, -1, 7, Fraction(0), np.int64(0), 2**70])
+def test_the_noise_on_one_number_does_not_depend_on_it(kind: type[Additive], value: Any) -> None:
+    """Zero is a number like any other: an empty cell must not show."""
+    m = kind(scale=Fraction(50, 3))
+    with replay(Tape(1)):
+        noise = [m.release(3) - 3 for _ in range(100)]
+    with replay(Tape(1)):
+        assert [m.release(value) - int(value) for _ in range(100)] == noise
+    assert len(set(noise)) > 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [Fraction(1, 100), Fraction(1, 3), Fraction(1, 1024), 5, 1])
 def test_every_output_lies_on_the_public_lattice_whatever_the_input(kind: type[Additive], step: Any) -> None:
     """The precision attack: the granularity of the output must not tell the input."""

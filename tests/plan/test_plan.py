@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import sordino as so
+from sordino.accounting.charge import NOTHING
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
+from sordino.mechanisms.exponential import bounded_range
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.sensitivity import WEIGHT
+from sordino.privacy.loss import largest_mu
 from sordino.query.front.sql import parse
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -124,6 +130,24 @@ def test_replacing_rows_knows_their_number() -> None:
     assert norms(filtered) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("neighbors", "rest"),
+    [
+        ("add_remove", ""),
+        ("replace", "WHERE age > 3"),
+        ("replace", "GROUP BY ward"),
+        ("replace", "JOIN regions ON visits.ward = regions.ward"),
+    ],
+)
+def test_otherwise_the_number_of_rows_is_not_public(neighbors: str, rest: str) -> None:
+    """Who is added, filtered, grouped or left without a partner changes how many rows there are."""
+    made = plan(f"SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits {rest}", dataset("row", neighbors=neighbors))
+    assert all(mechanism is not None for mechanism in made.price.mechanisms)
+    for channel in made.channels:
+        width = len(channel.partial.sums(exp.column("v")))
+        assert channel.partial.public(np.ones((1, width), object)) is None
+
+
 def test_a_count_of_values_is_never_public() -> None:
     """NULLs can occur in spite of the declaration, so COUNT(x) moves even if x is declared without them."""
     made = plan("SELECT COUNT(steps) FROM visits", dataset("row", neighbors="replace"))
@@ -169,6 +193,50 @@ def test_gaussian_noise_keeps_the_promise_of_the_answer(epsilon: Fraction) -> No
     assert whole.delta(epsilon) >= 0.99 * float(made.price.delta)
     assert sum(loss.mu() ** 2 for loss in losses) <= float(made.charge.mu_squared or 0) * (1 + 1e-12)
     assert made.charge.pure is None
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(5)])
+@pytest.mark.parametrize("columns", ["COUNT(*)", "COUNT(*), COUNT(age), COUNT(cost), COUNT(day)"])
+def test_gaussian_noise_keeps_the_promise_to_the_last_digit(epsilon: Fraction, columns: str) -> None:
+    """With one number, or four, no root is rounded: what is rounded is the mu itself, and then the charge."""
+    made = plan(f"SELECT {columns} FROM visits", epsilon=epsilon, mechanism="gaussian")
+    used = zip(made.price.mechanisms, made.sensitivities, strict=True)
+    losses = [so.GaussianLoss(s.l2 / mechanism.scale) for mechanism, s in used if mechanism is not None]
+    assert len(losses) in (1, 4)
+    square = sum((loss.shift**2 for loss in losses), Fraction(0))
+    assert square <= largest_mu(epsilon, made.price.delta) ** 2
+    assert made.charge.mu_squared is not None
+    assert square <= made.charge.mu_squared
+    assert sum((loss.shift**2 / 2 for loss in losses), Fraction(0)) <= (made.charge.rho or 0)
+
+
+def test_the_charge_is_never_below_that_of_its_parts() -> None:
+    for family, epsilon in product(("laplace", "gaussian"), (Fraction(1, 7), Fraction(3))):
+        sql = "SELECT city, SUM(age), AVG(cost), MEDIAN(age) FROM visits GROUP BY city"
+        made = plan(sql, epsilon=epsilon, mechanism=family)
+        assert made.price.selection is not None
+        parts = sum((so.Charge.of(loss) for loss in made.price.losses), NOTHING)
+        for part in made.price.quantile_epsilons:
+            parts += so.Charge(part, *bounded_range(part))
+        parts += so.Charge.approximate(made.price.selection.epsilon, made.price.selection.delta)
+        for charged, cost in zip(made.charge.meters, parts.meters, strict=True):
+            assert (charged is None) == (cost is None)
+            assert charged is None or cost is None or charged >= cost
+        assert made.charge.delta == parts.delta
+
+
+@pytest.mark.parametrize("family", ["laplace", "gaussian"])
+def test_the_stated_delta_holds_all_of_it_and_stays_within_the_budget(family: str) -> None:
+    """Gaussian noise uses what is not kept for keys; with the delta of the selection it is still the owner's delta."""
+    data = dataset()
+    made = plan("SELECT city, SUM(age) FROM visits GROUP BY city", data, epsilon=1, mechanism=family)
+    assert made.price.selection is not None
+    assert data.budget is not None
+    assert data.reserved_delta
+    noise = data.budget.delta - data.reserved_delta if family == "gaussian" else 0
+    assert made.price.delta == noise + made.price.selection.delta
+    assert made.price.delta <= data.budget.delta
+    assert made.price.selection.delta <= data.reserved_delta
 
 
 def test_laplace_noise_keeps_the_promise_of_the_answer() -> None:
@@ -294,6 +362,16 @@ def test_public_tables_cost_nothing() -> None:
     made = plan("SELECT region, COUNT(*), AVG(ward = 'A') FROM regions GROUP BY region")
     assert made.charge == so.Charge(Fraction(0), Fraction(0), Fraction(0))
     assert "nobody" in str(made)
+
+
+def test_a_part_of_a_key_finds_no_row() -> None:
+    """Two rows of the public table may share it, and each would count."""
+    pairs = {**REGIONS, "key": ["ward", "region"]}
+    visits = {"source": ROWS, "unit": "row", "columns": COLUMNS}
+    data = so.Dataset(tables={"visits": visits, "regions": pairs}, budget={"epsilon": 10})
+    sql = "SELECT region, COUNT(*) FROM visits JOIN regions ON visits.ward = regions.ward GROUP BY region"
+    with pytest.raises(InvalidInput, match="whole key"):
+        plan(sql, data)
 
 
 def test_a_lookup_finds_at_most_one_row() -> None:

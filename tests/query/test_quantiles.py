@@ -128,6 +128,35 @@ def test_intervals_are_private_for_every_neighbour(level: Fraction) -> None:
             assert max(abs(math.log(p / q)) for p, q in zip(laws[a], laws[b], strict=True)) <= epsilon + 1e-12
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8])
+def test_all_draws_of_one_answer_spend_no_more_than_its_rates(count: int) -> None:
+    """A unit of weight meets one point draw at each depth of the descent, and one interval of every level."""
+    levels = tuple(Fraction(i + 1, count + 1) for i in range(count))
+    cells, weights = np.arange(6), np.array([3, 1, 4, 1, 5, 9])
+    points: list[tuple[int, int, Fraction]] = []
+    flanks: list[Fraction] = []
+    cut, around = quantiles._draw_cut, quantiles._Intervals.around
+
+    def drawn(spread: Any, low: int, high: int, level: Fraction, rate: Fraction, bits: Any) -> int:
+        points.append((low, high, rate))
+        return cut(spread, low, high, level, rate, bits)
+
+    def flanked(value: int, spread: Any, level: Fraction, rate: Fraction, confidence: Any) -> Any:
+        flanks.append(rate)
+        return around(value, spread, level, rate, confidence)
+
+    with mock.patch.object(quantiles, "_draw_cut", drawn), mock.patch.object(quantiles._Intervals, "around", flanked):
+        rate, flank_rate = rates(Fraction(1), 3)
+        found = noisy_quantiles(
+            cells, weights, positions=6, levels=levels, rate=rate, flank_rate=flank_rate, bits=Tape(count)
+        )
+    assert len(found) == len(points) == len(flanks) == count
+    for unit in range(6 * FINENESS):
+        assert sum(own for low, high, own in points if low <= unit < high) <= rate
+    assert sum(flanks) <= (flank_rate or 0)
+    assert rate + (flank_rate or 0) == Fraction(1, 3)
+
+
 def p_value(observed: dict[Any, int], law: dict[Any, float]) -> float:
     count = sum(observed.values())
     assert set(observed) <= set(law)

@@ -78,5 +78,10 @@ def _without_certainty(loss: FiniteLoss) -> FiniteLoss:
     common = [(a, b) for a, b in zip(loss.p, loss.q, strict=True) if a and b]
     if not common:
         raise InvalidInput(show(loss), "the two sides never give the same outcome", "Such a release has no privacy.")
-    p, q = (tuple(x / sum(side) for x in side) for side in zip(*common, strict=True))
+    p, q = (_scaled(side) for side in zip(*common, strict=True))
     return FiniteLoss(p, q)
+
+
+def _scaled(side: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    whole = sum(side)
+    return tuple(x / whole for x in side)

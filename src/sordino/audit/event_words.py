@@ -44,6 +44,8 @@ def _table(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held:
     if len(atoms):
         seen = np.unique(np.concatenate([bins.of(table) for table in held]))
         atoms = atoms[np.isin(atoms + numbers, seen)]
+        if not (seen < numbers).any():  # no output is a number
+            inside = inside & (np.arange(bins.count) >= numbers)
     what = bins.feature.words
     if isinstance(bins.feature, Whole | Pattern):
         some = _example(bins, int(atoms[0]) + numbers, held) if len(atoms) else ""

@@ -144,10 +144,11 @@ def _promising(first: Table, second: Table) -> set[str]:
 
 
 def _top(events: Iterator[Event]) -> list[Event]:
-    """The best few of one way of looking, and the best of those that are easy to say."""
+    """The best few of one way of looking, and for either input the best of those that are easy to say."""
     ordered = sorted(events, key=lambda event: -event.predicted)
-    simple = [event for event in ordered[2:] if _complexity(event) == 0][:1]
-    return ordered[:2] + simple
+    simple = [event for event in ordered if _complexity(event) == 0]
+    sides = [next((event for event in simple if event.swapped == swapped), None) for swapped in (False, True)]
+    return list({id(event): event for event in (*ordered[:2], *sides) if event is not None}.values())
 
 
 def _simplest(tried: Sequence[Event]) -> Event:

@@ -111,7 +111,7 @@ def _candidate(protocol: Frequency, persons: int, most_bits: int | None) -> Cand
 
 def _reason(best: Candidate, free: list[Candidate]) -> str:
     name = type(best.protocol).__name__
-    text = f"{name}: a typical error of {best.error:.3g}, with {best.bits} bits a report"
+    text = f"{name}: a typical error of {best.error:.3g}, with {best.bits} {'bit' if best.bits == 1 else 'bits'} a report"
     least = free[0]
     if best is not least:
         return f"{text}; {type(least.protocol).__name__} is better by less than a thousandth and needs {least.bits} bits."

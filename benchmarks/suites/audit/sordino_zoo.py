@@ -1,0 +1,29 @@
+"""The zoo: every specimen audited at 99.9 % for all together."""
+
+import math
+from time import perf_counter
+
+from benchmarks.timing import row
+
+from sordino.audit.report import Verdict
+from sordino.audit.zoo import SPECIMENS, audited
+
+CONFIDENCE = 0.999
+
+
+def main() -> None:
+    share = 1 - (1 - CONFIDENCE) / len(SPECIMENS)
+    for specimen in SPECIMENS:
+        truth = specimen.truth if math.isfinite(specimen.truth) else None
+        known = {"broken": specimen.broken, "claim": specimen.epsilon, "delta": specimen.delta, "truth": truth}
+        with row("zoo", specimen.name, **known) as fields:
+            start = perf_counter()
+            report = audited(specimen, confidence=share)
+            wanted = Verdict.VIOLATED if specimen.broken else Verdict.HOLDS
+            lower = report.epsilon_lower if math.isfinite(report.epsilon_lower) else None
+            fields |= {"value": lower, "method": report.method, "seconds": perf_counter() - start}
+            fields |= {"verdict": str(report.verdict), "as_expected": report.verdict is wanted}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""An oracle for statistical queries: means over one sample with noise, asked adaptively, good for the population.
+
+Theorem. All answers together are as private for replacing one row as the losses charged for them say, and within
+`guarantee` of the population with the stated confidence. Proof in statistical_queries.md and transfer.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NoReturn
+
+from sordino.accounting.charge import Charge
+from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
+from sordino.adaptive.guard import GRID, GuardedSample, Phi
+from sordino.adaptive.noise_of_answers import NoiseName
+from sordino.adaptive.predicate import Predicate
+from sordino.adaptive.transfer import Guarantee, best_noise, guarantee
+from sordino.errors import BudgetExceeded, InvalidInput
+from sordino.mechanisms.gaussian import Gaussian
+from sordino.mechanisms.laplace import Laplace
+from sordino.privacy.budget import Budget
+from sordino.privacy.exact import Number, float_upper, open_unit, positive, readable, show
+from sordino.privacy.loss import Loss
+
+__all__ = ["Answered", "StatisticalQueries"]
+
+_MOST = 10**9
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The noisy mean, and how many questions are `left`.
+
+    With the oracle's confidence all its answers are within `half_width` of the population's means; and, with the same
+    confidence, all are within `noise` of the sample's.
+    """
+
+    value: float
+    half_width: float
+    noise: float
+    left: int
+
+
+class StatisticalQueries:
+    """Answers means of functions over one sample, with noise, up to `questions` times.
+
+    Noise: what `questions` answers need to stay within a `budget`; or a given `scale`; or, with neither, the scale that
+    makes the error on the population least. `meter` is a filter that pays for each question; with a budget it is one of
+    its own. The number of rows is public.
+
+    Privacy: `loss()` for all answers, for replacing one row, for functions of each row by itself (see `guard`).
+
+    Example:
+        >>> import numpy as np
+        >>> oracle = StatisticalQueries({"age": np.arange(100_000) % 100}, questions=100)
+        >>> answer = oracle.ask("age >= 65")
+        >>> abs(answer.value - 0.35) < 0.06, answer.left
+        (True, 99)
+        >>> 0.031 < answer.half_width < 0.032
+        True
+    """
+
+    def __init__(
+        self,
+        sample: Any,
+        *,
+        questions: int,
+        budget: Budget | None = None,
+        scale: Number | None = None,
+        noise: NoiseName = "gaussian",
+        confidence: Number = 0.95,
+        example: Any = None,
+        meter: TwoMeterFilter | ZcdpFilter | None = None,
+    ) -> None:
+        if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= _MOST:
+            rule = "the number of questions must be a whole number, at least 1"
+            raise InvalidInput(f"questions={show(questions)}", rule, "Pass how many questions you plan.")
+        if noise not in ("gaussian", "laplace"):
+            raise InvalidInput(f"noise={show(noise)}", 'noise is "gaussian" or "laplace"', 'Pass "gaussian".')
+        if (budget is not None) + (scale is not None) + (meter is not None and scale is None) > 1:
+            rule = "the noise must be given in one way: by a budget or by its scale; a meter goes with a scale"
+            raise InvalidInput("budget, scale, meter", rule, "Pass budget=so.Budget(1, 1e-6), for example.")
+        open_unit("confidence", confidence)
+        self.questions, self.confidence = questions, confidence
+        self._sample = GuardedSample.of(sample, example)
+        self.meter = TwoMeterFilter(budget) if budget is not None else meter
+        step = Fraction(1, self.rows * GRID)
+        if budget is not None:
+            self.mechanism = _within(budget, noise, questions, self.rows, step)
+        elif scale is not None:
+            exact = positive("scale", scale).upper
+            self.mechanism = Laplace(exact, step) if noise == "laplace" else Gaussian(exact, step)
+        else:
+            self.mechanism = best_noise(self.rows, questions, confidence, noise=noise)
+        self._each = self.mechanism.loss(Fraction(1, self.rows))
+        self._charge = Charge.of(self._each)
+        if self.meter is not None:
+            self.meter.spend(self._charge * questions)  # refuses a life that does not fit
+        self._asked = 0
+        self._lock = threading.RLock()
+
+    @property
+    def rows(self) -> int:
+        """How many rows the sample has."""
+        return self._sample.count
+
+    @property
+    def asked(self) -> int:
+        """How many questions were answered."""
+        return self._asked
+
+    @property
+    def left(self) -> int:
+        """How many more can be."""
+        return self.questions - self._asked
+
+    def loss(self) -> Loss:
+        """The privacy loss of all planned answers together."""
+        return self.questions * self._each
+
+    @cached_property
+    def _promise(self) -> Guarantee:
+        return self.guarantee()
+
+    def guarantee(self, confidence: Number | None = None, *, method: str = "conditional") -> Guarantee:
+        """What holds for all answers of the oracle's life at once, however the questions depend on answers.
+
+        It also holds for those given so far, whenever one stops. It is void if the rows are no independent draws from the
+        population, or if anything else about them was used to choose the questions.
+        """
+        sure = self.confidence if confidence is None else confidence
+        return guarantee(self.mechanism, self.rows, self.questions, sure, method=method)
+
+    def so_far(self, confidence: Number | None = None) -> Guarantee:
+        """A guarantee for the answers given so far; it may be read at any moment, also to decide whether to go on.
+
+        It is that of the next power of two of questions, 2^j, at confidence 1 - (1 - confidence)/((j + 1)(j + 2)): the
+        failures sum to 1 - confidence, so that with that probability all of these hold.
+        """
+        sure = open_unit("confidence", self.confidence if confidence is None else confidence).upper
+        j = max(0, (self._asked - 1).bit_length()) if self._asked else 0
+        return guarantee(self.mechanism, self.rows, 2**j, 1 - (1 - sure) / ((j + 1) * (j + 2)))
+
+    def ask(self, phi: Phi | str) -> Answered:
+        """The mean of phi over the sample, with noise: a function of rows to numbers in [0, 1], or a condition in SQL.
+
+        phi looks at each row by itself. It is first tried on public rows, where errors are shown. On the sample values are
+        clamped, and rows on which it fails or has no value count as 0.
+
+        Privacy: charged before the rows are read; what is returned, and whether anything is, depends on the rows only
+        through the noisy mean.
+        """
+        question = self._condition(phi) if isinstance(phi, str) else phi
+        self._sample.rehearse(question)
+        with self._lock:
+            if not self.left:
+                hint = f"It has answered the {self.questions} questions that its noise was made for; take fresh rows."
+                raise BudgetExceeded("one more question", "none", hint)
+            if self.meter is not None:
+                self.meter = self.meter.spend(self._charge)
+            self._asked += 1
+            left = self.left
+        exact = Fraction(self._sample.total(question), self.rows * GRID)
+        value = min(1.0, max(0.0, float(self.mechanism.release(exact))))
+        promise = self._promise
+        return Answered(value, promise.population, promise.sample if promise.sample is not None else 1.0, left)
+
+    def _condition(self, text: str) -> Phi:
+        if len(self._sample.parts) != 1:
+            value = f"a sample of {len(self._sample.parts)} parts"
+            raise InvalidInput(value, "a condition in SQL needs one table", "Pass one table with all columns.")
+        return Predicate.of(text, self._sample.example[0])
+
+    def __copy__(self) -> NoReturn:
+        _refuse()
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        _refuse()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        _refuse()
+
+    def __repr__(self) -> str:
+        name = type(self.mechanism).__name__.lower()
+        noise = f"{name} noise of scale {readable(self.mechanism.scale)}"
+        return f"StatisticalQueries({self.rows} rows, {noise}, {self.left} of {self.questions} questions left)"
+
+
+def _within(budget: Budget, noise: NoiseName, questions: int, rows: int, step: Fraction) -> Gaussian | Laplace:
+    """The least noise of which so many answers fit into the budget."""
+    meter = TwoMeterFilter(budget)
+    reach = Fraction(1, rows)
+    if noise == "gaussian":
+        mu_squared = meter.caps.mu_squared
+        if mu_squared is None:
+            rule = "Gaussian noise needs a budget with a delta"
+            raise InvalidInput(show(budget), rule, 'Pass Budget(1, 1e-6), or noise="laplace".')
+        return Gaussian(_root_upper(questions / mu_squared) * reach, step)
+    pure = Laplace(questions * reach / budget.epsilon, step)
+    if not budget.delta:
+        return pure
+    fewest, most = Fraction(0), pure.scale
+    while most - fewest > most / 2**20:
+        middle = Fraction(float_upper((fewest + most) / 2))
+        fits = meter.fits(Charge.of(Laplace(middle, step).loss(reach))) >= questions
+        fewest, most = (fewest, middle) if fits else (middle, most)
+    return Laplace(most, step)
+
+
+def _root_upper(value: Fraction) -> Fraction:
+    from sordino.privacy.ball import ball, certified, exact_upper
+
+    return exact_upper(certified(lambda: ball(value).sqrt()))
+
+
+def _refuse() -> NoReturn:
+    rule = "its questions must be counted once, so it cannot be copied or sent to another process"
+    raise InvalidInput("StatisticalQueries", rule, "Share the object itself.")

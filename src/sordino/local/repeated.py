@@ -1,0 +1,175 @@
+"""Repeated collection: one permanent answer for each true value, which the client remembers, and fresh reports of it.
+
+Theorem. One report is log(first.odds)-differentially private, and any number of reports about one value are together
+log(permanent.odds)-differentially private. The reports of one round are those of `first`. Proof in repeated.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+
+from sordino.errors import InvalidInput
+from sordino.local.categories import Categories
+from sordino.local.direct import Direct
+from sordino.local.draws import below, chance
+from sordino.local.estimates import Frequencies
+from sordino.local.longitudinal import several_direct, several_unary
+from sordino.local.packed import spare_mask
+from sordino.local.protocol import protocol_from_json
+from sordino.local.reports import Reports, same
+from sordino.local.unary import Unary
+from sordino.mechanisms import bits
+from sordino.mechanisms.bits import CHUNK
+from sordino.mechanisms.discrete import bernoulli, uniform
+from sordino.mechanisms.lanes import bernoulli_lanes
+from sordino.privacy.exact import Number, show
+from sordino.privacy.loss import FiniteLoss
+
+if TYPE_CHECKING:
+    from sordino.local.client import Client
+
+__all__ = ["Repeated"]
+
+Kind: TypeAlias = Direct | Unary
+
+_KINDS: dict[str, type[Direct] | type[Unary]] = {"direct": Direct, "unary": Unary}
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Answers that may be asked for again and again; `permanent` and `first` are protocols of one kind.
+
+    Example:
+        >>> diary = Repeated.calibrated(permanent=4, first=1, categories=["well", "ill"])
+        >>> client = diary.client()
+        >>> reports = [client.report("well") for _ in range(365)]
+        >>> round(diary.loss().maximum(), 6), round(client.spent.maximum(), 6)
+        (1.0, 4.0)
+    """
+
+    permanent: Kind
+    first: Kind
+
+    def __post_init__(self) -> None:
+        a, b = self.permanent, self.first
+        if type(a) is not type(b) or not isinstance(a, Direct | Unary) or (a.categories, a.names) != (b.categories, b.names):
+            rule = "both must be Direct, or both Unary, over the same categories"
+            hint = "Use Repeated.calibrated(permanent=..., first=..., categories=...)."
+            raise InvalidInput(f"permanent={show(a)}, first={show(b)}", rule, hint)
+        if b.odds > a.odds:
+            rule = "one report cannot reveal more than all of them"
+            raise InvalidInput(f"permanent={show(a)}, first={show(b)}", rule, "Pass first at most as large as permanent.")
+
+    @classmethod
+    def calibrated(cls, *, permanent: Number, first: Number, categories: Categories, kind: str | None = None) -> Self:
+        """Private with epsilon `first` for one report and `permanent` for any number; the kind with the least variance."""
+        if kind is not None and kind not in _KINDS:
+            raise InvalidInput(f"kind={show(kind)}", "the kind is 'direct' or 'unary'", "Leave it out for the better one.")
+        found = [
+            cls(
+                one.calibrated(epsilon=permanent, categories=categories),
+                one.calibrated(epsilon=first, categories=categories),
+            )
+            for one in ([_KINDS[kind]] if kind else list(_KINDS.values()))
+        ]
+        return min(found, key=lambda one: one.first.total_variance(1))
+
+    @cached_property
+    def keep(self) -> Fraction:
+        """The probability that a report repeats the permanent answer (or its bit) as it is, and is not drawn blindly."""
+        return _slope(self.first) / _slope(self.permanent)
+
+    def loss(self, reports: int | float = 1) -> FiniteLoss:
+        """The privacy loss of so many reports about one value; math.inf for any number of them.
+
+        Exact for few reports, else that of the permanent answer, which is more.
+        """
+        if reports == math.inf:
+            return self.permanent.loss()
+        if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
+            hint = "Pass how often the value is reported, or math.inf."
+            raise InvalidInput(f"reports={show(reports)}", "reports must be a whole number of at least 1", hint)
+        if reports == 1:
+            return self.first.loss()
+        found = None
+        if self.keep < 1:
+            several = several_direct if isinstance(self.first, Direct) else several_unary
+            found = several(self.permanent.own, self.permanent.other, self.keep, self.first.categories, int(reports))
+        return self.permanent.loss() if found is None else found
+
+    def client(self) -> Client:
+        """A client that has reported nothing yet."""
+        from sordino.local.client import Client
+
+        return Client(self)
+
+    def memoise(self, values: Any) -> Reports:
+        """The permanent answers of many persons, to be kept secret and used for every report about the same values."""
+        return self.permanent.randomize(values)
+
+    def refresh(self, memory: Reports) -> Reports:
+        """One round of fresh reports from the permanent answers of many persons."""
+        same(self.permanent, memory.protocol)
+        column, source = memory.column.copy(), bits.source()
+        if self.keep == 1:
+            return Reports(self.first, column)
+        if isinstance(self.first, Unary):
+            flat, mask = column.reshape(-1), spare_mask(self.first.categories)
+            for start in range(0, len(flat), 8 * CHUNK):
+                part = flat[start : start + 8 * CHUNK]
+                part ^= bernoulli_lanes((1 - self.keep) / 2, -(-len(part) // 8), source).view(np.uint8)[: len(part)]
+            column &= mask
+        else:
+            for start in range(0, len(column), CHUNK):
+                answers = column[start : start + CHUNK]
+                blind = uniform(self.first.categories, len(answers), source)
+                column[start : start + CHUNK] = np.where(bernoulli(self.keep, len(answers), source), answers, blind)
+        return Reports(self.first, column)
+
+    def refresh_one(self, answer: int | bytes) -> int | bytes:
+        """One fresh report from a permanent answer, in plain Python."""
+        k = self.first.categories
+        if isinstance(answer, int):
+            return answer if chance(self.keep) else below(k)
+        fresh = bytearray(answer)
+        for j in range(k):
+            if chance((1 - self.keep) / 2):
+                fresh[j // 8] ^= 1 << j % 8
+        return bytes(fresh)
+
+    def estimate(self, reports: Reports, confidence: Number = 0.95, *, population: bool = False) -> Frequencies:
+        """The true shares behind the reports of one round, one from each person."""
+        return self.first.estimate(reports, confidence, population=population)
+
+    def to_json(self) -> str:
+        """The exact stored form."""
+        parts = {"permanent": json.loads(self.permanent.to_json()), "first": json.loads(self.first.to_json())}
+        return json.dumps({"kind": "local.repeated", "v": 1, **parts})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` stored."""
+        try:
+            fields = json.loads(text)
+            if (fields["kind"], fields["v"]) != ("local.repeated", 1):
+                raise KeyError
+            permanent, first = (protocol_from_json(json.dumps(fields[name])) for name in ("permanent", "first"))
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            rule = "it is not the stored form of a repeated protocol"
+            raise InvalidInput(show(text), rule, "Pass a text made by to_json().") from None
+        return cls(permanent, first)  # type: ignore[arg-type]
+
+
+def _slope(protocol: Kind) -> Fraction:
+    """How much of the truth a report tells: 1 if it is the truth, 0 if it is drawn blindly."""
+    blind = 2 if isinstance(protocol, Unary) else protocol.categories
+    return (protocol.odds - 1) / (protocol.odds + blind - 1)

@@ -1,0 +1,56 @@
+"""Shuffling: what reports reveal to someone who sees all of them, but not whose is whose.
+
+Theorem. Towards such a reader the shuffled reports of n persons are far more private than one report: the loss is that of
+counting, among n 2/(odds + 1) clones or fewer, of which of two kinds the one is who differs. Proof in shuffled.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from sordino.errors import InvalidInput
+from sordino.local.direct import Direct
+from sordino.privacy.ball import ball, certified, exact_upper
+from sordino.privacy.exact import show
+from sordino.privacy.loss import FiniteLoss, Loss
+from sordino.privacy.loss.shuffled import ShuffledLoss
+
+__all__ = ["shuffled"]
+
+
+def shuffled(report: Any, persons: int) -> ShuffledLoss:
+    """The loss of the reports of so many persons, shuffled; `report` is their protocol, or the loss of one report.
+
+    Privacy: for one person's answer replaced, towards whoever sees the shuffled reports, if at least `persons` persons send
+    one report each by the same protocol. Towards the shuffler the loss stays that of one report.
+
+    Example:
+        >>> survey = Direct(odds=3, categories=["yes", "no"])
+        >>> round(survey.loss().epsilon(1e-6), 4), round(shuffled(survey, persons=10_000).epsilon(1e-6), 4)
+        (1.0986, 0.0489)
+    """
+    if isinstance(report, Direct) and report.categories > 2:
+        return ShuffledLoss(report.odds, report.other, (report.categories - 2) * report.other, persons)
+    loss = report if isinstance(report, Loss) else report.loss() if hasattr(report, "loss") else None
+    if not isinstance(loss, Loss):
+        hint = "Pass a protocol such as local.Direct, or its .loss()."
+        raise InvalidInput(f"report={show(report)}", "a local protocol or the loss of one report is shuffled", hint)
+    odds, distance = _odds_and_distance(loss)
+    clone = min(distance / (odds - 1), 1 / (odds + 1))
+    return ShuffledLoss(odds, clone, (1 - clone * (odds + 1)) / odds, persons)
+
+
+def _odds_and_distance(loss: Loss) -> tuple[Fraction, Fraction]:
+    """The largest ratio of probabilities and the total variation, or a little more."""
+    top = loss.maximum()
+    if not 0 < top < 100:
+        rule = "the loss of one report must be pure, above 0 and below 100"
+        raise InvalidInput(f"a loss of at most {top}", rule, "Shuffle reports of a local protocol.")
+    if isinstance(loss, FiniteLoss):
+        pairs = [(a, b) for a, b in zip(loss.p, loss.q, strict=True) if a]
+        distance = sum((abs(a - b) for a, b in pairs), Fraction(0)) / 2
+        return max(max(a / b, b / a) for a, b in pairs), distance
+    odds = exact_upper(certified(lambda: ball(Fraction(top)).exp()))
+    return odds, Fraction(math.nextafter(loss.total_variation(), 1.0))

@@ -1,0 +1,206 @@
+"""The oracle: exact on its lattice, charged before it reads, counted, and silent about rows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.adaptive.guard import GRID
+from sordino.adaptive.predicate import Predicate
+from sordino.adaptive.statistical_queries import StatisticalQueries
+from sordino.adaptive.transfer import guarantee
+from sordino.errors import BudgetExceeded, InvalidInput, SordinoError
+from sordino.mechanisms.gaussian import Gaussian
+from sordino.mechanisms.laplace import Laplace
+from sordino.privacy.budget import Budget
+from tape import Tape, replay
+
+ROWS = np.arange(1_000) % 4
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_an_answer_is_the_mean_on_the_lattice_plus_the_noise_of_the_tape(noise: str) -> None:
+    with replay(Tape(7)):
+        oracle = StatisticalQueries(ROWS, questions=5, scale=0.01, noise=noise)  # type: ignore[arg-type]
+        told = oracle.ask(lambda rows: rows == 0).value
+    kind = Laplace if noise == "laplace" else Gaussian
+    with replay(Tape(7)):
+        drawn = kind(Fraction(1, 100), Fraction(1, 1_000 * GRID)).release(Fraction(1, 4))
+    assert told == drawn
+
+
+def test_half_widths_are_the_guarantees() -> None:
+    oracle = StatisticalQueries(ROWS, questions=5, scale=0.01)
+    answer = oracle.ask(lambda rows: rows == 0)
+    promise = guarantee(oracle.mechanism, 1_000, 5)
+    assert (answer.half_width, answer.noise) == (promise.population, promise.sample)
+    assert oracle.guarantee(0.5).population < promise.population < oracle.guarantee(method="posterior").population
+
+
+def test_answers_stay_within_the_noise_they_state() -> None:
+    with replay(Tape(3)):
+        oracle = StatisticalQueries(ROWS, questions=200)
+        found = [oracle.ask(lambda rows: rows / 3).value for _ in range(200)]
+    assert max(abs(value - 0.5) for value in found) <= oracle.guarantee().sample  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("noise", "budget"), [("gaussian", Budget(1, 1e-6)), ("laplace", Budget(1)), ("laplace", Budget(1, 1e-6))]
+)
+def test_a_budget_is_spent_question_by_question_and_is_used_up(noise: str, budget: Budget) -> None:
+    oracle = StatisticalQueries(ROWS, questions=40, budget=budget, noise=noise)  # type: ignore[arg-type]
+    assert oracle.loss().delta(budget.epsilon) <= budget.delta
+    assert TwoMeterFilter(budget).fits(oracle._charge) == 40
+    for left in reversed(range(40)):
+        assert oracle.ask(lambda rows: rows == 1).left == left
+    assert oracle.meter is not None
+    assert not oracle.meter.allows(oracle._charge)
+    with pytest.raises(BudgetExceeded, match="40 questions"):
+        oracle.ask(lambda rows: rows == 1)
+    assert (oracle.asked, oracle.left) == (40, 0)
+
+
+def test_a_shared_meter_pays_and_refuses() -> None:
+    meter = TwoMeterFilter(Budget(1))
+    oracle = StatisticalQueries(ROWS, questions=2, scale=Fraction(1, 250), noise="laplace", meter=meter)
+    oracle.ask(lambda rows: rows == 1)
+    assert oracle.meter is not None
+    assert oracle.meter.remaining.pure == Fraction(3, 4)
+    with pytest.raises(BudgetExceeded):
+        StatisticalQueries(ROWS, questions=5, scale=Fraction(1, 250), noise="laplace", meter=meter)
+
+
+def test_a_refused_question_costs_nothing() -> None:
+    oracle = StatisticalQueries(ROWS, questions=2, budget=Budget(1, 1e-6))
+    before = oracle.meter
+    for bad in (lambda rows: 1 / 0, lambda rows: rows * np.nan, lambda rows: "yes", "rows > 1", 3):
+        with pytest.raises(SordinoError):
+            oracle.ask(bad)  # type: ignore[arg-type]
+    assert (oracle.left, oracle.meter) == (2, before)
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        lambda rows: np.where(rows == 3, np.nan, 0.25),
+        lambda rows: np.where(rows == 3, 17.0, -4.0),
+        lambda rows: [1 / (3 - int(row)) for row in rows],
+    ],
+    ids=["missing", "outside", "raises"],
+)
+def test_failing_on_the_rows_has_the_same_status_as_not(phi: object) -> None:
+    """NaN and errors count 0, values outside are clamped: the status tells nothing of the rows."""
+    with replay(Tape(1)):
+        told = [StatisticalQueries(sample, questions=3, scale=0.001).ask(phi) for sample in (ROWS, ROWS % 3)]  # type: ignore[arg-type]
+    for answer in told:
+        assert (answer.half_width, answer.noise, answer.left) == (told[0].half_width, told[0].noise, 2)
+        assert 0 <= answer.value <= 1
+
+
+def test_the_charge_is_made_before_the_rows_are_read() -> None:
+    oracle = StatisticalQueries(ROWS, questions=3, budget=Budget(1, 1e-6))
+    seen = []
+
+    def phi(rows: np.ndarray) -> object:
+        seen.append((len(rows), oracle.left))
+        return rows == 0
+
+    oracle.ask(phi)
+    assert seen == [(2, 3), (1_000, 2)]
+
+
+def test_conditions_in_sql() -> None:
+    table = pa.table(
+        {
+            "age": [70, 30, None, 90],
+            "ward": ["A", "B", "A", None],
+            "cost": [1.5, float("nan"), 2.5, 9.0],
+            "smoker": [True, False, None, True],
+            "since": pa.array([0, 1, 2, None], pa.date32()),
+            "blob": [b"x", b"y", b"z", b"w"],
+        }
+    )
+    cases = {
+        "age >= 65": [1, 0, 0, 1],
+        "ward = 'A' OR age > 80": [1, 0, 1, 1],
+        "cost > 2": [0, 0, 1, 1],
+        "smoker": [1, 0, 0, 1],
+        "NOT smoker": [0, 1, 0, 0],
+        "age / (age - 70) > 0": [0, 0, 0, 1],
+        "since < DATE '1970-01-02'": [1, 0, 0, 0],
+        "ward IS NULL": [0, 0, 0, 1],
+    }
+    for text, found in cases.items():
+        assert Predicate.of(text, table)(table).tolist() == found, text
+    frames = table.select(["age", "cost"])
+    for rows in (frames.to_pandas(), {"age": np.array([70, 30, 0, 90]), "cost": np.ones(4)}):
+        assert Predicate.of("age >= 65", rows)(rows).tolist() == [1, 0, 0, 1]
+    for bad in (
+        "age",
+        "nothing > 1",
+        "blob = 'x'",
+        "age > (SELECT 1)",
+        "age >= 65; DROP TABLE rows",
+        "COUNT(*) > 1",
+        "read_csv('x') = 1",
+        "",
+    ):
+        with pytest.raises(SordinoError):
+            Predicate.of(bad, table)
+
+
+def test_a_condition_is_asked_like_a_function() -> None:
+    sample = pa.table({"age": np.arange(10_000) % 100, "ward": ["A", "B"] * 5_000})
+    with replay(Tape(9)):
+        answer = StatisticalQueries(sample, questions=10).ask("age >= 65 AND ward = 'A'")
+    assert abs(answer.value - 0.17) <= answer.noise
+    with pytest.raises(InvalidInput, match="named columns"):
+        StatisticalQueries(ROWS, questions=1).ask("age > 1")
+    with pytest.raises(InvalidInput, match="one table"):
+        StatisticalQueries((ROWS, ROWS), questions=1).ask("age > 1")
+
+
+def test_so_far_can_be_read_at_any_time() -> None:
+    """Its failures over all moments sum to at most the one that was allowed."""
+    oracle = StatisticalQueries(ROWS, questions=100, scale=0.02)
+    errors = []
+    for _ in range(20):
+        oracle.ask(lambda rows: rows == 1)
+        errors.append(oracle.so_far().population)
+    assert errors == sorted(errors)
+    assert len(set(errors)) == 6  # 1, 2, 4, 8, 16, 32 questions
+    assert sum(Fraction(1, (j + 1) * (j + 2)) for j in range(100)) < 1
+    failure = 1 - (1 - Fraction("0.05") / (3 * 4))
+    assert errors[2] == errors[3] == guarantee(oracle.mechanism, 1_000, 4, 1 - failure).population
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"questions": 0},
+        {"questions": True},
+        {"questions": 5, "noise": "cauchy"},
+        {"questions": 5, "scale": 0},
+        {"questions": 5, "scale": 1, "budget": Budget(1, 1e-6)},
+        {"questions": 5, "budget": Budget(1)},
+        {"questions": 5, "meter": TwoMeterFilter(Budget(1)), "budget": Budget(1, 1e-6)},
+        {"questions": 5, "confidence": 1},
+    ],
+)
+def test_bad_input_is_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        StatisticalQueries(ROWS, **bad)  # type: ignore[arg-type]
+
+
+def test_it_cannot_be_copied_and_shows_no_rows() -> None:
+    oracle = StatisticalQueries(ROWS, questions=5, scale=0.01)
+    for take in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(InvalidInput):
+            take(oracle)
+    assert repr(oracle) == "StatisticalQueries(1000 rows, gaussian noise of scale 0.01, 5 of 5 questions left)"

@@ -1,0 +1,112 @@
+"""`sordino explain adaptivity` draws Freedman's paradox as it was found, and shows the bounds of `adaptive.transfer`."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+from typer.testing import CliRunner
+
+from sordino.adaptive import freedman as paradox
+from sordino.adaptive.freedman import Curve, Freedman
+from sordino.adaptive.transfer import most_questions
+from sordino.cli.explain import app
+from sordino.errors import BudgetExceeded, InvalidInput
+from tape import Tape, replay
+
+FOUND = Freedman(
+    10_000,
+    5_000,
+    plain=Curve((1, 3, 25), (0.52, 0.53, 0.58), (0.51, 0.53, 0.60), (0.50, 0.49, 0.51)),
+    guarded=Curve((1, 3, 7, 15, 25, 35), (0.6,) * 6, (0.52, 0.53, 0.55, 0.50, 0.51, 0.49), (0.5,) * 6),
+    corrected=3,
+)
+
+
+def explained(*words: str, columns: int = 100) -> str:
+    result = CliRunner().invoke(app, ["adaptivity", *words], env={"COLUMNS": str(columns)}, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def refusal(*words: str) -> str:
+    result = CliRunner().invoke(app, ["adaptivity", *words])
+    assert isinstance(result.exception, InvalidInput), result.output
+    assert result.output == ""
+    return str(result.exception)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paradox, "freedman", lambda **_: FOUND)
+
+
+def solid(line: str) -> float:
+    return sum(" ▏▎▍▌▋▊▉█".index(c) for c in line if c in "▏▎▍▌▋▊▉█") / 8
+
+
+@pytest.mark.usefixtures("found")
+def test_bars_are_the_accuracies_above_one_half() -> None:
+    text = explained("--rows", "1000", columns=120)
+    plain, guarded = text.partition("The same through so.Holdout")[::2]
+    assert re.findall(r"(\d+) features?, holdout", plain) == ["1", "3", "25"]
+    assert len(re.findall(r"features?, holdout", guarded)) == 5  # the first, the last, and some between
+    assert re.search(r"^ *25 features, holdout .* 60\.0 %$", plain, re.MULTILINE)
+    bars = {line.split(",")[0].strip(): solid(line) for line in plain.split("\n") if ", holdout" in line}
+    assert bars["3 features"] / bars["25 features"] == pytest.approx(0.3, abs=0.01)
+    assert bars["1 feature"] / bars["25 features"] == pytest.approx(0.1, abs=0.01)
+    half = next(line for line in plain.split("\n") if "49.0 %" in line)
+    assert solid(half) == 0 == half.count("▒")
+    assert "correct 3 values here, of at most 30" in " ".join(text.split())
+
+
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize(("rows", "confidence"), [(1000, "0.95"), (20_000, "0.99")])
+def test_the_table_is_the_librarys(rows: int, confidence: str) -> None:
+    text = explained("--rows", str(rows), "--confidence", confidence)
+    for place, error in enumerate((Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))):
+        for method, count in most_questions(rows, error, Fraction(confidence)).items():
+            (line,) = [line for line in text.split("\n") if line.startswith(f"{method}  ")]
+            shown = re.split(r"\s{2,}", line.strip())[2 + place]
+            assert shown == (f"{count:,}" if count < 10**8 else "over 1e+08")
+    (fixed,) = [line for line in text.split("\n") if line.startswith("union")]
+    assert "fixed questions only" in fixed
+
+
+def test_a_plain_holdout_is_fooled_and_a_guarded_one_is_not() -> None:
+    with replay(Tape(7)):
+        text = explained("--rows", "10000", "--features", "1000")
+    plain, guarded = text.partition("The same through so.Holdout")[::2]
+    told = [[float(x) for x in re.findall(r"holdout .* (\S+) %$", part, re.MULTILINE)] for part in (plain, guarded)]
+    assert max(told[0]) > 53
+    assert told[0] == sorted(told[0])
+    assert abs(told[1][-1] - 50) < 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--rows", "2"], "rows=2"),
+        (["--features", "3"], "features=3"),
+        (["--rows", "100000", "--features", "100000"], "at most 200,000,000"),
+        (["--confidence", "1"], "--confidence '1'"),
+        (["--confidence", "0"], "--confidence '0'"),
+        (["--confidence", "sure"], "it is not a number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], said: str) -> None:
+    assert said in refusal(*words)
+
+
+def test_a_holdout_that_is_used_up_at_once_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spent(**_: object) -> Freedman:
+        raise BudgetExceeded("one more", "none", "hint")
+
+    empty = Curve((), (), (), ())
+    monkeypatch.setattr(paradox, "freedman", spent)
+    assert "so few rows" in refusal()
+    monkeypatch.setattr(paradox, "freedman", lambda **_: Freedman(1000, 5000, FOUND.plain, empty, 30))
+    assert "so few rows" in refusal()
+    monkeypatch.setattr(paradox, "freedman", lambda **_: Freedman(1000, 100, empty, FOUND.guarded, 0))
+    assert "nothing to show" in refusal()

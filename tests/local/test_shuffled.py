@@ -1,0 +1,251 @@
+"""Shuffled reports: never below the true law, found by enumeration; close to the formula; and a loss like any other."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable
+from fractions import Fraction
+from itertools import combinations_with_replacement, pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import sordino as so
+import sordino.local as local
+from local_laws import Law, client_law
+from sordino.accounting.charge import Charge
+from sordino.errors import InvalidInput
+from sordino.local.shuffled import shuffled
+from sordino.privacy.loss.law import CELL_ERROR
+from sordino.privacy.loss.shuffled import ShuffledLoss
+
+EPSILONS = (0, 0.02, 0.1, 0.3, 0.7, 1.0, 1.5)
+ODDS = Fraction(5, 2)
+ALL = (Fraction(1), Fraction(0))
+
+
+def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
+    zero = Fraction(0)
+    return sum(max(0.0, float(p.get(y, zero)) - math.exp(epsilon) * float(q.get(y, zero))) for y in p.keys() | q.keys())
+
+
+def mixed(laws: list[Law]) -> Law:
+    """The law of the reports in no order."""
+    law: Law = {(): Fraction(1)}
+    for one in laws:
+        more: dict[Hashable, Fraction] = defaultdict(Fraction)
+        for (seen, a), (report, b) in product(law.items(), one.items()):
+            more[tuple(sorted((*seen, report)))] += a * b  # type: ignore[misc]
+        law = dict(more)
+    return law
+
+
+@pytest.mark.parametrize(
+    ("protocol", "others"),
+    [
+        (local.Direct(3, 2), 5),
+        (local.Direct(ODDS, 3), 4),
+        (local.Direct(20, 4), 3),
+        (local.Unary(ODDS, 2), 3),
+        (local.LocalHashing(ODDS, 3, values=2), 2),
+        (local.Subset(ODDS, 4, size=2), 2),
+        (local.Hadamard(ODDS, 2), 3),
+    ],
+    ids=repr,
+)
+def test_the_loss_is_never_below_that_of_the_true_law_whatever_the_others_say(protocol: Any, others: int) -> None:
+    laws = [client_law(protocol, x) for x in range(protocol.categories)]
+    losses = shuffled(protocol, others + 1), shuffled(protocol.loss(), others + 1)
+    for rest in combinations_with_replacement(laws, others):
+        background = mixed(list(rest))
+        p, q = (mixed_with(background, laws[x]) for x in (0, 1))
+        for epsilon in EPSILONS:
+            true = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+            assert all(true <= loss.delta(epsilon) + 1e-15 for loss in losses)
+
+
+def mixed_with(background: Law, one: Law) -> Law:
+    law: dict[Hashable, Fraction] = defaultdict(Fraction)
+    for (seen, a), (report, b) in product(background.items(), one.items()):
+        law[tuple(sorted((*seen, report)))] += a * b  # type: ignore[misc]
+    return dict(law)
+
+
+def test_a_claim_of_too_many_clones_would_be_caught() -> None:
+    protocol = local.Direct(ODDS, 3)
+    laws = [client_law(protocol, x) for x in range(3)]
+    background = mixed([laws[2]] * 4)
+    p, q = (mixed_with(background, laws[x]) for x in (0, 1))
+    wrong = shuffled(protocol, 9)
+    assert any(hockey_stick(p, q, e) > wrong.delta(e) for e in EPSILONS)
+
+
+def three_kinds(n: int, odds: Fraction, clone: Fraction, rest: Fraction, epsilon: float) -> float:
+    """delta of Theorem 1's pair, term by term."""
+    weight = (1 - clone * (odds + 1)) / rest if rest else Fraction(0)
+    left = 1 - 2 * clone - rest
+    total = 0.0
+    for a in range(n + 1):
+        for b in range(a + 1):
+            for c in range(n - a - b + 1):
+                d = n - a - b - c
+                if (c and not rest) or (d and not left) or a + b > n:
+                    continue
+                ways = math.comb(n, a) * math.comb(n - a, b) * math.comb(n - a - b, c)
+                g = float(ways * clone ** (a + b) * rest**c * left**d)
+                total += (
+                    g * max(0.0, float(odds * a + b + weight * c) - math.exp(epsilon) * float(a + odds * b + weight * c)) / n
+                )
+    return total
+
+
+@pytest.mark.parametrize(
+    ("odds", "clone", "rest"),
+    [
+        (Fraction(3), Fraction(1, 4), Fraction(0)),
+        (ODDS, Fraction(1, 6), Fraction(1, 6)),
+        (ODDS, Fraction(1, 10), Fraction(13, 50)),
+        (Fraction(30), Fraction(1, 60), Fraction(29, 60)),
+    ],
+)
+def test_few_persons_are_computed_almost_exactly(odds: Fraction, clone: Fraction, rest: Fraction) -> None:
+    for n in (1, 2, 7, 20):
+        loss = ShuffledLoss(odds, clone, rest, n)
+        for share in (0.0, 0.05, 0.2, 0.6, 0.95):
+            epsilon = share * math.log(odds)
+            true = three_kinds(n, odds, clone, rest, epsilon)
+            assert true * (1 - 1e-12) <= loss.delta(epsilon)
+            assert loss.delta(epsilon) <= true * (1 + 1e-3) + 2e-6
+
+
+def clones_formula(n: int, e0: float, epsilon: float) -> float:
+    """delta of the two binomial mixtures of Feldman, McMillan and Talwar, by SciPy."""
+    odds, ratio = math.exp(e0), math.exp(epsilon)
+    clone = 2 / (odds + 1)
+    far = 13 * math.sqrt(n * clone * (1 - clone)) + 60
+    others = np.arange(max(0, int(n * clone - far)), min(n - 1, int(n * clone + far)) + 1)
+    first = np.floor((others + 1) * (odds * ratio - 1) / ((odds - 1) * (1 + ratio))) + 1
+    tails, at = binom.sf(first - 1, others, 0.5), binom.pmf(first - 1, others, 0.5)
+    each = (odds - ratio) * at / (odds + 1) + tails * (1 - ratio)
+    return float(binom.pmf(others, n - 1, clone) @ each)
+
+
+@pytest.mark.parametrize(("e0", "n"), [(1, 1000), (1, 10**6), (6, 10**4)])
+def test_many_persons_are_within_a_thousandth_of_the_formula_and_never_below(e0: float, n: int) -> None:
+    general = shuffled(so.RandomizedResponse.calibrated(epsilon=e0).loss(), n)
+    for delta in (1e-5, 1e-9, 1e-15):
+        epsilon = general.epsilon(delta)
+        assert clones_formula(n, e0, epsilon) <= delta * (1 + 1e-9)
+        assert clones_formula(n, e0, epsilon * (1 - 1e-3)) > delta
+    assert clones_formula(n, e0, general.epsilon(1e-30)) <= 1e-30 * (1 + 1e-9)
+
+
+def test_of_other_losses_size_and_distance_count() -> None:
+    """Laplace noise has a smaller distance at the same epsilon."""
+    laplace, general = (
+        shuffled(loss, 100) for loss in (so.LaplaceLoss(Fraction(1)), local.Direct.calibrated(epsilon=1, categories=2))
+    )
+    assert laplace.maximum() == pytest.approx(1)
+    assert laplace.epsilon(1e-6) < general.epsilon(1e-6)
+
+
+def test_the_number_to_remember() -> None:
+    """epsilon 1 for each of a million persons is 0.0035 for the shuffled million."""
+    loss = shuffled(local.Direct.calibrated(epsilon=1, categories=2), 10**6)
+    assert loss.epsilon(1e-6) == pytest.approx(0.003514, rel=1e-3)
+    assert loss.maximum() <= 1
+    assert loss.delta(1) == 0 < loss.delta(0.999)
+
+
+def test_more_persons_and_fewer_clones_are_never_worse() -> None:
+    deltas = [shuffled(local.Direct(3, 2), n).delta(0.05) for n in (1, 2, 3, 10, 100, 1000)]
+    assert deltas == sorted(deltas, reverse=True)
+    for n in (10, 300):
+        losses = [shuffled(local.Direct(3, k), n) for k in (2, 3, 20)]
+        for epsilon in (0.01, 0.1, 0.5):
+            found = [loss.delta(epsilon) for loss in losses]
+            assert all(b <= a * (1 + 1e-3) + 1e-44 for a, b in pairwise(found))
+
+
+def test_views_agree_with_each_other() -> None:
+    loss = shuffled(local.Direct(ODDS, 5), 200)
+    for delta in (1e-4, 1e-9):
+        epsilon = loss.epsilon(delta)
+        assert loss.delta(epsilon) <= delta < loss.delta(epsilon * 0.999)
+        assert loss.pair.delta(epsilon) == pytest.approx(loss.delta(epsilon), rel=1e-12)
+    assert loss.delta(-0.1) >= 1 - math.exp(-0.1)
+    assert loss.delta(-10) <= 1
+    assert loss.rdp(1) <= loss.rdp(2) <= 2 * loss.rho()
+    assert 1 - 0.1 - loss.delta(0) <= loss.trade_off(0.1) <= 0.9
+    assert float(loss.pmf([-0.1, 0.0, 0.1]).sum()) == pytest.approx(1)
+    assert so.Loss.from_json(loss.to_json()) == loss
+    assert sum(loss.mixture.weights) == 1
+    assert loss.mixture.thetas[-1] == Fraction(3, 7)
+
+
+def test_the_float_law_is_that_of_the_balls() -> None:
+    loss = shuffled(local.Direct(ODDS, 2), 5000)
+    (law,) = loss.laws()
+    edges = np.linspace(-0.2, 0.2, 41)
+    p, q = law.cells(edges)
+    for i in range(40):
+        a, b = Fraction(edges[i]), Fraction(edges[i + 1])
+        assert p[i] == pytest.approx(float(loss.mass_ball(a, b)), rel=CELL_ERROR, abs=1e-300)
+    mirrored = [i for i in range(40) if i not in (19, 20)]  # the middle cells share the outcomes that tell nothing
+    assert q[mirrored] == pytest.approx(p[::-1][mirrored], rel=1e-9)
+
+
+def test_it_adds_up_with_itself_as_the_product_of_pairs_does() -> None:
+    loss = shuffled(local.Direct(3, 2), 12)
+    kinds = {(a, 12 - a): math.comb(12, a) for a in range(13)}
+    p, q = ({k: ways * (3 * k[0] + k[1]) / 12 / 2**13 for k, ways in kinds.items()},
+            {k: ways * (k[0] + 3 * k[1]) / 12 / 2**13 for k, ways in kinds.items()})  # fmt: skip
+    # twelve clones for certain: less private are only fewer, so this pair is revealed less than the loss says
+    for epsilon in (0.1, 0.5, 1.0):
+        true = sum(max(0.0, p[a] * p[b] - math.exp(epsilon) * q[a] * q[b]) for a, b in product(p, p))
+        assert true <= (2 * loss).delta(epsilon)
+    mixed_losses = 3 * loss + so.Laplace(10).loss(1) + so.Gaussian(20).loss(1)
+    found = mixed_losses.epsilon_bounds(1e-6)  # type: ignore[attr-defined]
+    assert found.lower <= found.upper <= found.lower * 1.01
+    apart = (3 * loss).epsilon(5e-7) + so.Laplace(10).loss(1).epsilon(0) + so.Gaussian(20).loss(1).epsilon(5e-7)
+    assert found.upper < apart
+
+
+def test_a_capped_loss_gives_the_rarest_outcomes_away_and_suits_a_filter() -> None:
+    loss = shuffled(local.Direct(3, 2), 1000)
+    capped = loss.capped(1e-9)
+    assert 0 < capped.infinite() <= Fraction(1, 10**9)
+    for epsilon in (0.0, 0.05, 0.1, 0.2):
+        assert loss.delta(epsilon) <= capped.delta(epsilon) <= loss.delta(epsilon) * 1.02 + 1e-9
+    whole, charge = Charge.of(loss), Charge.of(capped)
+    assert charge.delta == capped.infinite()
+    assert charge.mu_squared is not None
+    assert whole.mu_squared is not None
+    assert charge.mu_squared < whole.mu_squared / 2
+    assert loss.capped(0).infinite() == 0
+    assert loss.capped(1).infinite() < 1
+
+
+@pytest.mark.parametrize("persons", [0, -1, 1.5, True, None, "many", 2**41])
+def test_bad_numbers_of_persons(persons: Any) -> None:
+    with pytest.raises(InvalidInput):
+        shuffled(local.Direct(3, 2), persons)
+
+
+@pytest.mark.parametrize(
+    "report", [None, 1, "Direct", so.Gaussian(1).loss(1), so.FiniteLoss(ALL, ALL[::-1]), so.FiniteLoss(ALL, ALL)]
+)
+def test_only_pure_losses_of_one_report_are_shuffled(report: Any) -> None:
+    with pytest.raises(InvalidInput):
+        shuffled(report, 100)
+
+
+@pytest.mark.parametrize(
+    ("odds", "clone", "rest"), [(1, 0.1, 0.1), (3, 0.26, 0), (3, 0, 0.1), (3, 0.25, 0.1), (3, 0.1, 0), (3, 0.1, 0.9)]
+)
+def test_impossible_parameters(odds: Any, clone: Any, rest: Any) -> None:
+    with pytest.raises(InvalidInput):
+        ShuffledLoss(odds, clone, rest, 10)

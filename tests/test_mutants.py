@@ -1,0 +1,81 @@
+"""The planted bugs of `make mutants` still apply to the source, and name tests that exist; a few of them are killed."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tools.mutants.mutant import PACKAGE, ROOT, Mutant, load
+from tools.mutants.results import share, summary
+from tools.mutants.trial import Outcome, passing, snapshot, trial
+
+MUTANTS = load()
+ROOMS = ("accounting", "audit", "ledger", "mechanisms", "plan", "query", "release")
+FEW = (
+    "laplace-scale-a-tenth-less",
+    "counts-not-clipped",
+    "second-channel-without-noise",
+    "cap-not-checked",
+    "optimistic-grid",
+)
+
+
+def test_there_are_many_in_every_room() -> None:
+    assert len(MUTANTS) >= 40
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert {mutant.room for mutant in MUTANTS} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_each_still_changes_what_the_source_does(room: str) -> None:
+    for mutant in MUTANTS:
+        if mutant.room == room:
+            source = mutant.path(ROOT).read_text()
+            assert ast.dump(ast.parse(mutant.planted(source))) != ast.dump(ast.parse(source)), mutant.name
+            assert mutant.harm.endswith("."), mutant.name
+
+
+def test_the_tests_that_should_kill_them_exist() -> None:
+    assert all(mutant.tests for mutant in MUTANTS)
+    for test in {test for mutant in MUTANTS for test in (*mutant.tests, *mutant.wider)}:
+        path, *names = test.split("::")
+        assert (ROOT / path).exists(), test
+        for name in names:
+            assert f"def {name}(" in (ROOT / path).read_text(), test
+
+
+def test_an_old_text_must_be_there_once() -> None:
+    mutant = Mutant("m", "room", "file.py", "a", "b", "It harms.", (), ())
+    assert mutant.planted("xax") == "xbx"
+    for text in ("xx", "aa"):
+        with pytest.raises(ValueError, match="occurs"):
+            mutant.planted(text)
+
+
+def test_only_kills_count() -> None:
+    outcomes = [Outcome(MUTANTS[0], status, 1.0) for status in ("killed", "crashed", "timeout", "survived")]
+    assert share(outcomes) == 0.25
+    assert summary(outcomes, 60) == "1 of 4 mutants killed (25%); 1 crashed, 1 timeout, 1 survived; 1 minutes."
+
+
+@pytest.mark.slow
+def test_a_few_are_killed_by_tests_that_pass_without_them(tmp_path: Path) -> None:
+    snapshot(tmp_path)
+    assert (tmp_path / PACKAGE).exists()
+    outcomes = [trial(mutant, tmp_path, 600) for mutant in MUTANTS if mutant.name in FEW]
+    assert [outcome.status for outcome in outcomes] == ["killed"] * len(FEW)
+    assert passing([outcome.test for outcome in outcomes], tmp_path, 600) == ""
+
+
+@pytest.mark.slow
+def test_a_change_that_harms_nobody_survives_and_one_that_breaks_everything_crashes(tmp_path: Path) -> None:
+    snapshot(tmp_path)
+    tests = ("tests/mechanisms/test_lattice.py::test_shape_and_order_are_kept",)
+    old = "return cls._for(s, s / positive"
+    harmless = Mutant("harmless", "room", "mechanisms/laplace.py", old, f"hint = hint\n        {old}", "None.", tests, tests)
+    broken = Mutant(
+        "broken", "room", "mechanisms/laplace.py", "class Laplace(Additive):", "class Laplace(None):", "All.", tests, tests
+    )
+    assert trial(harmless, tmp_path, 600, own=True).status == "survived"
+    assert trial(broken, tmp_path, 600, own=True).status == "crashed"
