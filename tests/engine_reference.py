@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from query.reference import clean, evaluate
-from sordino.audit.distances import Cells, Exactly, Vector, exactly
+from sordino.audit.replayed.distances import Cells, Exactly, Vector, exactly
 from sordino.engines.duckdb import DuckDB
 from sordino.plan.channels import Channel
 from sordino.plan.keys import Key

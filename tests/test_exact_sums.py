@@ -19,7 +19,7 @@ import pytest
 
 from engine_reference import Bench, reference
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.distances import Exactly, moved
+from sordino.audit.replayed.distances import Exactly, moved
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.sensitivity import WEIGHT

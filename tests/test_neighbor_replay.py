@@ -32,7 +32,7 @@ from query_cases import (
     side_by_side,
 )
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.distances import Exactly, Moved, moved
+from sordino.audit.replayed.distances import Exactly, Moved, moved
 from sordino.errors import EngineFailed, InvalidInput
 from sordino.plan import channels, plan, statement
 from sordino.plan.cost import Cost

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.report import Report, Verdict
+from sordino.audit.paper.report import Report, Verdict
 from sordino.errors import InvalidInput
 
 WORKERS = pytest.mark.parametrize("workers", [1, 2])
@@ -242,10 +242,10 @@ def test_a_search_finds_what_one_pair_hides() -> None:
 
 
 def test_the_other_checks_are_functions_whichever_module_was_imported_first() -> None:
-    import sordino.audit.exact
-    import sordino.audit.law
-    import sordino.audit.replay
-    import sordino.audit.zoo  # noqa: F401
+    import sordino.audit.computed.exact
+    import sordino.audit.computed.law
+    import sordino.audit.replayed.replay
+    import sordino.audit.specimens  # noqa: F401
 
     for name in ("exact", "law", "replay", "zoo"):
         assert isinstance(getattr(so.audit, name), FunctionType), name
@@ -254,7 +254,7 @@ def test_the_other_checks_are_functions_whichever_module_was_imported_first() ->
 
 @pytest.mark.parametrize("wrong", [-1, math.nan, "1", None, True])
 def test_exact_checks_refuse_the_same_claims(wrong: Any) -> None:
-    from sordino.audit.exact import exact
+    from sordino.audit.computed.exact import exact
 
     with pytest.raises(InvalidInput, match="epsilon"):
         exact(so.Laplace(1), epsilon=wrong)

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.black_box import black_box
-from sordino.audit.report import Report, Verdict
+from sordino.audit.paper.report import Report, Verdict
+from sordino.audit.sampled.black_box import black_box
 from sordino.errors import InvalidInput
 
 SURE = 1 - 1e-9

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from sordino.audit.bounds import (
+from sordino.audit.sampled.bounds import (
     delta_lower,
     epsilon_lower,
     least_probability,

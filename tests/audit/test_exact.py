@@ -13,11 +13,11 @@ import pytest
 from flint import arb
 
 import sordino as so
-from sordino.audit.exact import exact
-from sordino.audit.law import Coin, law
-from sordino.audit.noise_pair import NoisePair
-from sordino.audit.report import Verdict
-from sordino.audit.truth import exceeds
+from sordino.audit.computed.exact import exact
+from sordino.audit.computed.law import Coin, law
+from sordino.audit.computed.noise_pair import NoisePair
+from sordino.audit.computed.truth import exceeds
+from sordino.audit.paper.report import Verdict
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.additive import Additive
 from sordino.mechanisms.rounded import RoundedNoise

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.law import Coin, law
+from sordino.audit.computed.law import Coin, law
 from sordino.errors import InvalidInput, TooLarge
 
 HALF = Fraction(1, 2)

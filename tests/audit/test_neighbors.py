@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import sordino as so
-from sordino.audit.neighbors import RELATIONS, brief, check
+from sordino.audit.inputs.neighbors import RELATIONS, brief, check
 from sordino.errors import InvalidInput
 
 NAN = float("nan")

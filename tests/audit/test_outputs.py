@@ -16,8 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sordino.audit.features import Whole, propose
-from sordino.audit.outputs import MISSING, Raised, Table, code, concat, encode, mix
+from sordino.audit.sampled.features import Whole, propose
+from sordino.audit.sampled.outputs import MISSING, Raised, Table, code, concat, encode, mix
 
 
 class Colour(Enum):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.neighbors import Pair, check
-from sordino.audit.patterns import patterns
-from sordino.audit.rows import form, read_rows
+from sordino.audit.inputs.neighbors import Pair, check
+from sordino.audit.inputs.patterns import patterns
+from sordino.audit.inputs.rows import form, read_rows
 from sordino.errors import InvalidInput
 
 RELATIONS = ["number", "answers", "histogram", "add_remove", "replace"]

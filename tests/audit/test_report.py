@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.made_reports import EXACT, HOLDS, HOSTILE, NO_EPSILON, PLAIN, REPLAYED, REPORTS, UNDECIDED, VIOLATED, ZOO
-from sordino.audit.phrases import at_least, headline
-from sordino.audit.report import Dossier, Figure, Grid, Report, Series, Verdict
+from sordino.audit.paper.phrases import at_least, headline
+from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Series, Verdict
 from sordino.errors import InvalidInput
 
 NAMES = [report.name[:20] for report in REPORTS]
@@ -236,7 +236,7 @@ def test_the_stored_form_of_version_1_still_loads() -> None:
 
 
 def test_the_chart_holds_every_finite_point(tmp_path: Any) -> None:
-    from sordino.audit.plot import chart
+    from sordino.audit.paper.plot import chart
 
     drawn = VIOLATED.plot().to_dict()
     points = [len(panel["data"]["values"]) for panel in drawn["vconcat"]]

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from sordino import Laplace
-from sordino.audit.bins import Bins
-from sordino.audit.events import Event, Gauge, Reading
-from sordino.audit.features import Value, Whole
-from sordino.audit.outputs import Table, encode
-from sordino.audit.runs import OutOfTime, Runner, Trouble, in_batches
-from sordino.audit.scores import TableScore
-from sordino.audit.workers import Alone, Forked, Team, team
+from sordino.audit.sampled.bins import Bins
+from sordino.audit.sampled.events import Event, Gauge, Reading
+from sordino.audit.sampled.features import Value, Whole
+from sordino.audit.sampled.outputs import Table, encode
+from sordino.audit.sampled.runs import OutOfTime, Runner, Trouble, in_batches
+from sordino.audit.sampled.scores import TableScore
+from sordino.audit.sampled.workers import Alone, Forked, Team, team
 
 LATER = 1e18
 
@@ -243,7 +243,7 @@ def alive(pid: int) -> bool:
 def test_workers_end_with_a_parent_that_is_killed() -> None:
     script = (
         "import time\n"
-        "from sordino.audit.workers import Forked\n"
+        "from sordino.audit.sampled.workers import Forked\n"
         "team = Forked(lambda d: time.sleep(3600), [0], [1])\n"
         "print(*[pid for pid, _ in team._children], flush=True)\n"
         "team.draw(0, 10, 1e18, print)\n"

@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pytest
 from scipy.special import ndtr
 
-from sordino.audit.law import law
-from sordino.audit.neighbors import check
-from sordino.audit.patterns import patterns
-from sordino.audit.report import Dossier, Verdict
-from sordino.audit.zoo import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
-from sordino.audit.zoo.reference import REFERENCE, Row
-from sordino.audit.zoo.specimen import Specimen
+from sordino.audit.computed.law import law
+from sordino.audit.inputs.neighbors import check
+from sordino.audit.inputs.patterns import patterns
+from sordino.audit.paper.report import Dossier, Verdict
+from sordino.audit.specimens import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
+from sordino.audit.specimens.reference import REFERENCE, Row
+from sordino.audit.specimens.specimen import Specimen
 from sordino.errors import InvalidInput
 from tape import Tape, replay
 

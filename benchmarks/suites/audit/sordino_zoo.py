@@ -5,8 +5,8 @@ from time import perf_counter
 
 from benchmarks.timing import row
 
-from sordino.audit.report import Verdict
-from sordino.audit.zoo import SPECIMENS, audited
+from sordino.audit.paper.report import Verdict
+from sordino.audit.specimens import SPECIMENS, audited
 
 CONFIDENCE = 0.999
 

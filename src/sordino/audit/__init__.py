@@ -8,16 +8,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_FACES = frozenset({"exact", "law", "replay", "zoo"})
-
 
 class _Room(ModuleType):
     """A package that is also its own main function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # importing a submodule would otherwise put the module in the place of the check of that name
-        if name not in _FACES or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         from sordino.audit.entry import audit

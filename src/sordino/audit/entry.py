@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sordino.audit.black_box import black_box
-from sordino.audit.exact import exact
-from sordino.audit.law import law
-from sordino.audit.replay import replay
-from sordino.audit.report import Dossier, Report, Verdict
-from sordino.audit.zoo import run as run_zoo
+from sordino.audit.computed.exact import exact
+from sordino.audit.computed.law import law
+from sordino.audit.paper.report import Dossier, Report, Verdict
+from sordino.audit.replayed.replay import replay
+from sordino.audit.sampled.black_box import black_box
+from sordino.audit.specimens import run as run_zoo
 
 __all__ = ["audit"]
 

@@ -25,7 +25,7 @@ from sordino.cli.streams import is_terminal
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sordino.audit.report import Dossier, Report
+    from sordino.audit.paper.report import Dossier, Report
 
 __all__ = ["app"]
 
@@ -126,7 +126,7 @@ def mechanism(
     }
     pair = _pair(d1, d2, filing)
     with _quiet(), _progress() as progress:
-        from sordino.audit.black_box import black_box
+        from sordino.audit.sampled.black_box import black_box
 
         function, name = imported(target)
         report = black_box(function, *pair, name=name, progress=progress, **settings)
@@ -159,7 +159,7 @@ def query(
     offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, key_delta, False)
     text = ask.read_question(sql)
     pair = [load(given) for given in (file, against) if given is not None]
-    from sordino.audit.replay import replay as replayed
+    from sordino.audit.replayed.replay import replay as replayed
 
     _finish(filing, replayed(text, *pair, persons=persons, **offer))
 
@@ -193,7 +193,7 @@ def replay(
     }
     pair = _pair(d1, d2, filing)
     with _quiet():
-        from sordino.audit.replay import replay as replayed
+        from sordino.audit.replayed.replay import replay as replayed
 
         function, name = imported(target)
         report = replayed(function, *pair, name=name, **settings)
@@ -218,7 +218,7 @@ def exact_(
     """
     filing = Filing.chosen(form, output)
     made = _noise(noise, scale, truth, categories)
-    from sordino.audit.exact import exact
+    from sordino.audit.computed.exact import exact
 
     _finish(
         filing,
@@ -247,7 +247,7 @@ def zoo(
 
     Example: sordino audit zoo --list
     """
-    from sordino.audit.zoo import SPECIMENS, run
+    from sordino.audit.specimens import SPECIMENS, run
 
     if list_:
         from sordino.cli.page import Page

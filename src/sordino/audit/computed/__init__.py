@@ -1,0 +1,1 @@
+"""Exact audits: laws instead of samples."""

@@ -1,0 +1,148 @@
+"""Two laws with finitely many outputs and rational probabilities: everything about them is decided exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from flint import arb
+
+from sordino.audit.paper.report import Figure, Grid, Series
+from sordino.privacy.ball import ball, certified, lower, upper
+from sordino.privacy.divergence import Distribution, total_variation, verify_approximate, verify_pure
+from sordino.privacy.exact import decimal_reading, readable, show
+
+__all__ = ["FinitePair"]
+
+_ROWS = 12
+_BARS = 40
+_NAMED = 4
+
+
+@dataclass(frozen=True)
+class FinitePair:
+    """Output -> probability on each of the two inputs; an output left out has probability 0."""
+
+    p: Mapping[Any, Fraction]
+    q: Mapping[Any, Fraction]
+    relation: str = "the two laws as they were given; whether they belong to neighbours is not known here"
+    sides: tuple[str, str] = ("first law", "second law")
+
+    @classmethod
+    def read(cls, p: Distribution, q: Distribution) -> Self:
+        """Two laws as a user writes them: mappings, or sequences for the outputs 0, 1, ...; refused if they are no laws."""
+        total_variation(p, q)  # complains about everything that is not a pair of laws
+        return cls(_named(p), _named(q))
+
+    @cached_property
+    def _masses(self) -> list[tuple[Fraction, Fraction]]:
+        zero = Fraction(0)
+        return [(self.p.get(y, zero), self.q.get(y, zero)) for y in {**self.p, **self.q}]
+
+    def total_variation(self) -> Fraction:
+        """The largest difference of the two probabilities of one event."""
+        return total_variation(self.p, self.q)
+
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        """The smallest delta with this epsilon."""
+        worst = verify_approximate(self.p, self.q, epsilon, 0)
+        return ball(worst.probability) - ball(epsilon).exp() * ball(worst.probability_other)
+
+    def exceeds(self, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether more than this delta is needed with this epsilon, exactly."""
+        return not verify_approximate(self.p, self.q, epsilon, delta)
+
+    def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
+        """The smallest epsilon with this delta, rounded down and up."""
+        swapped = [(b, a) for a, b in self._masses]
+        most = max(_needed_ratio(self._masses, delta), _needed_ratio(swapped, delta))
+        if most == math.inf:
+            return math.inf, math.inf
+        if most <= 1:
+            return 0.0, 0.0
+        value = certified(lambda: ball(Fraction(most)).log())
+        return max(0.0, lower(value)), upper(value)
+
+    def witness(self, epsilon: Fraction, delta: Fraction) -> str:
+        """The event that strains the claim most."""
+        pure = delta == 0
+        worst = verify_pure(self.p, self.q, epsilon) if pure else verify_approximate(self.p, self.q, epsilon, delta)
+        if not worst.event:
+            return ""
+        forward = worst.direction == "p over q"
+        here, there = self.sides if forward else self.sides[::-1]
+        p, q = _number(worst.probability), _number(worst.probability_other)
+        return f"the output is {self._event(worst.event)}: probability {p} under the {here}, {q} under the {there}"
+
+    def _event(self, event: frozenset[Any]) -> str:
+        inside = [y for y in {**self.p, **self.q} if y in event]
+        named = ", ".join(show(y) for y in inside[:_NAMED])
+        more = len(inside) - _NAMED
+        return named if len(inside) == 1 else f"one of {named}" + (f" and {more:,} more" if more > 0 else "")
+
+    def profile(self, epsilons: list[float]) -> list[float]:
+        """delta(epsilon) in floats."""
+        p, q = (np.array([float(side[i]) for side in self._masses]) for i in (0, 1))
+        both = [(np.maximum(p - math.exp(e) * q, 0).sum(), np.maximum(q - math.exp(e) * p, 0).sum()) for e in epsilons]
+        return [float(max(pair)) for pair in both]
+
+    def table(self) -> Grid:
+        """Telling outputs."""
+        rated = sorted(({**self.p, **self.q}), key=self._strain, reverse=True)
+        rows = [
+            (show(y), _number(self.p.get(y, Fraction(0))), _number(self.q.get(y, Fraction(0))), f"{self._log_ratio(y):+.6g}")
+            for y in rated[:_ROWS]
+        ]
+        return Grid("The most telling outputs", ("output", *self.sides, "log ratio"), tuple(rows))
+
+    def _log_ratio(self, output: Any) -> float:
+        a, b = self.p.get(output, Fraction(0)), self.q.get(output, Fraction(0))
+        if a == b:
+            return 0.0
+        if a == 0 or b == 0:
+            return math.inf if a else -math.inf
+        return float(certified(lambda: ball(a / b).log()).mid())
+
+    def _strain(self, output: Any) -> tuple[float, Fraction]:
+        a, b = self.p.get(output, Fraction(0)), self.q.get(output, Fraction(0))
+        return abs(self._log_ratio(output)), a + b
+
+    def outputs(self) -> Figure:
+        """The laws, to draw."""
+        shown = list({**self.p, **self.q})[:_BARS]
+        x = tuple(float(i) for i in range(len(shown)))
+        series = tuple(
+            Series(name, x, tuple(float(law.get(y, 0)) for y in shown))
+            for name, law in zip(self.sides, (self.p, self.q), strict=True)
+        )
+        ticks = tuple(show(y) for y in shown)
+        return Figure("Outputs on the two inputs", "output", "probability", series, "bars", ticks)
+
+
+def _needed_ratio(masses: list[tuple[Fraction, Fraction]], delta: Fraction) -> Fraction | float:
+    """The largest (P(E) - delta)/Q(E) over all events: the best ones hold the outputs above some likelihood ratio."""
+    certain = sum((a for a, b in masses if b == 0), Fraction(0))
+    if certain > delta:
+        return math.inf
+    best, first, second = Fraction(0), certain, Fraction(0)
+    for a, b in sorted((pair for pair in masses if pair[1]), key=lambda ab: ab[0] / ab[1], reverse=True):
+        first, second = first + a, second + b
+        best = max(best, (first - delta) / second)
+    return best
+
+
+def _named(given: Any) -> dict[Any, Fraction]:
+    if hasattr(given, "tolist"):
+        given = given.tolist()
+    named = given if isinstance(given, Mapping) else dict(enumerate(given))
+    return {y: decimal_reading("probability", value) for y, value in named.items()}
+
+
+def _number(value: Fraction) -> str:
+    text = readable(value)
+    return text if len(text) <= 12 else f"{float(value):.6g}"

@@ -1,0 +1,87 @@
+"""A loss as the truth itself: its worst pair is what is audited, and its brackets decide."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+
+from sordino.accounting.total import Total
+from sordino.audit.computed.truth import exceeds
+from sordino.audit.paper.report import Figure, Grid, Series
+from sordino.privacy.loss import Loss
+
+__all__ = ["LossPair"]
+
+_STEPS = 30
+_PICKED = 10
+_ROUGH = 0.02
+
+
+@dataclass(frozen=True)
+class LossPair:
+    """The worst pair of a loss."""
+
+    loss: Loss
+
+    @property
+    def relation(self) -> str:
+        """Which two inputs, in words."""
+        return "the worst pair of the loss"
+
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        """The smallest delta with this epsilon."""
+        return _total_ball(self.loss, epsilon) if isinstance(self.loss, Total) else self.loss.delta_ball(epsilon)
+
+    def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
+        """The smallest epsilon with this delta, rounded down and up."""
+        high = max(0.0, self.loss.epsilon(delta))
+        if delta < self.loss.infinite() or high == math.inf:
+            return high, high
+        if isinstance(self.loss, Total):
+            # a finite maximum is the sum of maxima that the parts attain, each rounded up by far less than this
+            low = self.loss.epsilon_bounds(delta).lower if delta else high * (1 - 2.0**-40)
+            return max(0.0, low), high
+        low = high
+        for step in range(_STEPS):
+            if low <= 0 or exceeds(lambda e=Fraction(low): self.loss.delta_ball(e), delta):  # type: ignore[misc]
+                return max(0.0, low), high
+            low -= math.ulp(high) * 2**step
+        return 0.0, high
+
+    def witness(self, epsilon: Fraction, delta: Fraction) -> str:  # noqa: ARG002
+        """The event that strains the claim most."""
+        return f"the outputs whose log-ratio is above {float(epsilon):.6g}"
+
+    def profile(self, epsilons: list[float]) -> list[float]:
+        """delta(epsilon) in floats."""
+        if not isinstance(self.loss, Total):
+            return [self.loss.delta(e) for e in epsilons]
+        picked = epsilons[:: max(1, len(epsilons) // _PICKED)]
+        return [float(y) for y in np.interp(epsilons, picked, [self.loss.delta_bounds(e, _ROUGH).upper for e in picked])]
+
+    def table(self) -> Grid | None:
+        """Telling outputs."""
+        return None
+
+    def outputs(self) -> Figure | None:
+        """The laws, to draw."""
+        pair = self.loss.outputs()
+        if pair is None:
+            return None
+        numeric = not pair.discrete
+        x = tuple(float(y) for y in pair.outcomes) if numeric else tuple(float(i) for i in range(len(pair.outcomes)))
+        series = (Series("P", x, pair.under_p), Series("Q", x, pair.under_q))
+        ticks = () if numeric else tuple(map(str, pair.outcomes))
+        kind = "density" if numeric else "probability"
+        return Figure("Outputs on the two inputs", "output", kind, series, "lines" if numeric else "bars", ticks)
+
+
+@lru_cache(maxsize=64)
+def _total_ball(loss: Total, epsilon: Fraction) -> arb:
+    """A bracket that no working precision narrows."""
+    return loss.delta_ball(epsilon)

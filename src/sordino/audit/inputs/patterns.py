@@ -1,0 +1,287 @@
+"""Pairs of neighbouring inputs to try when the worst pair is not known: few shapes that have exposed most broken mechanisms.
+
+The shapes for vectors of exact answers are those of Ding et al. ("Detecting violations of differential privacy", CCS 2018);
+the others follow what breaks in practice: empty data, a first row, an extreme row, a new category, NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from sordino.audit.inputs.neighbors import Pair, Relation, checked_relation
+from sordino.audit.inputs.rows import form, read_rows
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import show
+
+__all__ = ["patterns"]
+
+_MOST_ROWS = 1_000_000
+_FAR = 1e9
+_LARGE = 1_000_000
+_MOST_PAIRS = 16
+
+
+def patterns(neighbors: Relation = None, length: int = 5, domain: Any = None) -> tuple[Pair, ...]:
+    """Up to 16 pairs of neighbours with names: of single values, or of `length` entries or rows.
+
+    `domain` says what one value may be: `(low, high)` for numbers, a list for categories. Pairs stay inside it; without one,
+    numbers are about 0 to 1 and rows that real data may hold, NaN and far outliers, are tried, too. Without a relation the
+    pairs are of single values, since it is not known what else the mechanism promises to hide.
+
+    Example:
+        >>> [pair.name for pair in patterns("histogram", 2)][:2]
+        ['nothing, one in the first entry', 'nothing, one in the last entry']
+    """
+    relation = checked_relation(neighbors)
+    if callable(relation) or relation == "unchecked":
+        hint = f"Pass d1 and d2, or one of {', '.join(map(repr, _MAKERS))} as neighbors=."
+        raise InvalidInput(f"neighbors={show(neighbors)}", "there are no patterns for this relation", hint)
+    size, values = _length(length), _domain(domain)
+    one_answer = relation is None and isinstance(values, _Kinds)
+    found = _different((_one_answer if one_answer else _MAKERS[relation or "number"])(size, values))
+    if not found:
+        rule = f"it has no room for two neighbours ({relation or 'one value'})"
+        raise InvalidInput(f"domain={show(domain)}", rule, "Widen the domain, or pass d1 and d2.")
+    return found
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Numbers from low to high; `open_` if nothing was said about them, so that any number may come."""
+
+    low: Any
+    high: Any
+    open_: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def middle(self) -> Any:
+        return (self.low + self.high) // 2 if self.whole else (self.low + self.high) / 2
+
+    def spread(self, size: int) -> list[Any]:
+        """Numbers at equal distances from low to high."""
+        steps = max(size - 1, 1)
+        if self.whole:
+            return [self.low + (self.high - self.low) * i // steps for i in range(size)]
+        return [self.low + (self.high - self.low) * (i / steps) for i in range(size)]
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Categories."""
+
+    values: tuple[Any, ...]
+
+
+def _length(length: Any) -> int:
+    if isinstance(length, bool) or not isinstance(length, int | np.integer) or not 1 <= length <= _MOST_ROWS:
+        rule = f"length must be a whole number from 1 to {_MOST_ROWS:,}"
+        raise InvalidInput(f"length={show(length)}", rule, "It is how many entries or rows an input has.")
+    return int(length)
+
+
+def _domain(domain: Any) -> _Range | _Kinds:
+    if domain is None:
+        return _Range(0.0, 1.0, open_=True)
+    if isinstance(domain, tuple) and len(domain) == 2 and all(_is_real(x) for x in domain):
+        low, high = (int(x) if isinstance(x, Integral) else float(x) for x in domain)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and high - low < math.inf):
+            rule = "the ends of a domain must be finite, the first below the second"
+            raise InvalidInput(f"domain={show(domain)}", rule, "Pass (low, high), such as (0, 110).")
+        return _Range(low, high)
+    if isinstance(domain, Sequence | np.ndarray) and not isinstance(domain, str | bytes) and len(domain):
+        rows = read_rows(list(domain))
+        if rows is not None and len(set(rows.forms)) == len(domain):
+            return _Kinds(tuple(domain))
+        raise InvalidInput(f"domain={show(domain)}", "a domain lists each category once", "Remove the repeated ones.")
+    hint = 'Pass (low, high), such as (0, 110), or a list, such as ["yes", "no"].'
+    raise InvalidInput(f"domain={show(domain)}", "a domain is a pair of numbers or a list of categories", hint)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def _numbers(relation: str, values: _Range | _Kinds) -> _Range:
+    if isinstance(values, _Kinds):
+        rule = f"the relation {relation!r} is about numbers"
+        raise InvalidInput(f"domain={show(list(values.values))}", rule, "Pass (low, high), or neighbors='replace'.")
+    return values
+
+
+def _one_answer(size: int, values: Any) -> Iterator[Pair]:  # noqa: ARG001
+    first, *others = values.values
+    for other in others:
+        yield Pair(f"{show(first)} and {show(other)}", first, other)
+
+
+def _number(size: int, values: _Range | _Kinds) -> Iterator[Pair]:  # noqa: ARG001
+    room = _numbers("number", values)
+    if room.open_:
+        starts: list[Any] = [0, 1, -1, -2, 10, 0.25, -0.5, _LARGE, -_LARGE, 2**40]
+        ends = [x + 1 for x in starts]
+    else:
+        step = min(1, room.high - room.low)
+        starts = [room.low, room.high - step, room.middle - step / 2 if step < 1 else room.middle]
+        ends = [min(x + step, room.high) for x in starts]
+    for a, b in zip(starts, ends, strict=True):
+        yield Pair(f"{show(a)} and {show(b)}", a, b)
+
+
+def _answers(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
+    """Around entries of one unit: 0 and 2 units are one below and one above."""
+    room = _numbers("answers", values)
+    low, unit = (0, 1) if room.open_ else (room.low, _unit(room))
+    half, rest = size // 2, size - size // 2
+    ones = [1] * size
+    shapes = [
+        ("one above", ones, [2, *ones[1:]]),
+        ("one below", ones, [0, *ones[1:]]),
+        ("one above, the rest below", ones, [2, *[0] * (size - 1)]),
+        ("one below, the rest above", ones, [0, *[2] * (size - 1)]),
+        ("half above, half below", ones, [2] * rest + [0] * half),
+        ("all above", ones, [2] * size),
+        ("all below", ones, [0] * size),
+        ("x shape", [1] * rest + [0] * half, [0] * rest + [1] * half),
+        ("last above", ones, [*ones[1:], 2]),
+        ("last below, the rest above", ones, [*[2] * (size - 1), 0]),
+        ("alternating, all flipped", [i % 2 for i in range(size)], [(i + 1) % 2 for i in range(size)]),
+    ]
+    for name, first, second in shapes:
+        yield Pair(name, _array([low + unit * x for x in first]), _array([low + unit * x for x in second]))
+    if room.open_:
+        rising = [10 * i for i in range(size)]
+        yield Pair("far apart, all above", _array(rising), _array([x + 1 for x in rising]))
+        yield Pair("far apart, every other above", _array(rising), _array([x + (i + 1) % 2 for i, x in enumerate(rising)]))
+        yield Pair("large, all above", _array([_LARGE] * size), _array([_LARGE + 1] * size))
+
+
+def _unit(room: _Range) -> Any:
+    return 1 if room.high - room.low >= 2 else (room.high - room.low) / 2
+
+
+def _histogram(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
+    room = _numbers("histogram", values)
+    falling = list(range(size, 0, -1))
+    bases = [
+        ("nothing", [0] * size),
+        ("one in each", [1] * size),
+        ("a heavy first entry", [1000] + [0] * (size - 1)),
+        ("falling counts", falling),
+        ("large counts", [_LARGE] * size),
+        ("a few in each", [5 + i % 3 for i in range(size)]),
+    ]
+    for name, base in bases:
+        for place, where in ((0, "first"), (size - 1, "last")):
+            more = [x + (i == place) for i, x in enumerate(base)]
+            if room.open_ or (min(base) >= room.low and max(more) <= room.high):
+                yield Pair(f"{name}, one{' more' if base[place] else ''} in the {where} entry", _array(base), _array(more))
+
+
+def _add_remove(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
+    for name, base, row in _added_rows(size, values):
+        yield Pair(name, _data(base, values), _data([*base, row], values))
+
+
+def _added_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, list[Any], Any]]:
+    if isinstance(values, _Kinds):
+        first, last = values.values[0], values.values[-1]
+        each = [values.values[i % len(values.values)] for i in range(max(size, len(values.values)))]
+        known = [x for x in each if x is not last]
+        yield f"no row, and one {show(first)}", [], first
+        yield f"all {show(first)}, one more", [first] * size, first
+        yield f"all {show(first)}, and the first {show(last)}", [first] * size, last
+        yield f"all {show(last)}, and the first {show(first)}", [last] * size, first
+        yield f"every category, one more {show(first)}", each, first
+        yield f"every category, one more {show(last)}", each, last
+        yield f"every category but {show(last)}, and the first {show(last)}", known, last
+        return
+    low, high, middle, spread = values.low, values.high, values.middle, values.spread(size)
+    yield "no row, and one at the high end", [], high
+    yield "no row, and one at the low end", [], low
+    yield "all at the low end, one more there", [low] * size, low
+    yield "all at the high end, one more there", [high] * size, high
+    yield "all at the low end, one more at the high end", [low] * size, high
+    yield "all at the high end, one more at the low end", [high] * size, low
+    yield "spread evenly, one more at the high end", spread, high
+    yield "spread evenly, one more at the low end", spread, low
+    yield "at both ends in turn, one more at the high end", [(low, high)[i % 2] for i in range(size)], high
+    yield "all in the middle, one more at the high end", [middle] * size, high
+    yield from ((f"spread evenly, one more that is {what}", spread, row) for what, row in _outside(values))
+
+
+def _outside(room: _Range) -> list[tuple[str, float]]:
+    """Rows that a mechanism must survive if nobody promised that they do not occur."""
+    if not room.open_:
+        return []
+    return [("far above", _FAR), ("far below", -_FAR), ("not a number", math.nan), ("infinite", math.inf),
+            ("minus infinite", -math.inf)]  # fmt: skip
+
+
+def _replace(size: int, values: _Range | _Kinds) -> Iterator[Pair]:
+    for name, base, row in _replaced_rows(size, values):
+        yield Pair(name, _data(base, values), _data([*base[:-1], row], values))
+
+
+def _replaced_rows(size: int, values: _Range | _Kinds) -> Iterator[tuple[str, list[Any], Any]]:
+    if isinstance(values, _Kinds):
+        first, last = values.values[0], values.values[-1]
+        each = [values.values[i % len(values.values)] for i in range(max(size, len(values.values)))]
+        known = [x for x in each if x is not last] or [first]
+        yield f"one row, {show(first)} or {show(last)}", [first], last
+        yield f"all {show(first)}, one becomes {show(last)}", [first] * size, last
+        yield f"all {show(last)}, one becomes {show(first)}", [last] * size, first
+        yield f"every category, one becomes {show(first)}", each, first
+        yield f"every category but {show(last)}, one becomes {show(last)}", known, last
+        yield f"half {show(first)}, one becomes {show(last)}", [last] * (size // 2) + [first] * (size - size // 2), last
+        return
+    low, high, middle, spread = values.low, values.high, values.middle, values.spread(size)
+    yield "one row, low or high", [low], high
+    yield "all at the low end, one moves to the high end", [low] * size, high
+    yield "all at the high end, one moves to the low end", [high] * size, low
+    yield "spread evenly, the highest moves to the low end", spread, low
+    yield "spread evenly, the lowest moves to the high end", spread[::-1], high
+    yield "half low, half high, one moves up", [high] * (size // 2) + [low] * (size - size // 2), high
+    yield "at both ends in turn, one moves to the middle", [(low, high)[i % 2] for i in range(size)], middle
+    yield "all in the middle, one moves to the high end", [middle] * size, high
+    yield "all in the middle, one moves to the low end", [middle] * size, low
+    yield from ((f"spread evenly, one becomes {what}", spread, row) for what, row in _outside(values))
+
+
+def _data(rows: list[Any], values: _Range | _Kinds) -> Any:
+    return list(rows) if isinstance(values, _Kinds) else _array(rows, float if not values.whole else None)
+
+
+def _array(numbers: list[Any], kind: type | None = None) -> Any:
+    """Whole numbers as int64 where they fit, else as Python integers; others as float64."""
+    if kind is None and all(isinstance(x, int) for x in numbers):
+        return np.array(numbers, np.int64 if all(abs(x) < 2**62 for x in numbers) else object)
+    return np.array(numbers, np.float64)
+
+
+def _different(pairs: Iterator[Pair]) -> tuple[Pair, ...]:
+    """The first of pairs that are the same, without those whose two sides are equal."""
+    kept: dict[Any, Pair] = {}
+    for pair in pairs:
+        first, second = (read_rows(side) or form(side) for side in (pair.d1, pair.d2))
+        if first != second:
+            kept.setdefault((first, second), pair)
+    return tuple(kept.values())[:_MOST_PAIRS]
+
+
+_MAKERS = {
+    "number": _number,
+    "answers": _answers,
+    "histogram": _histogram,
+    "add_remove": _add_remove,
+    "replace": _replace,
+}

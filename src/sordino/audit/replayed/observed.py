@@ -1,0 +1,231 @@
+"""How far the inputs of a call are apart on two data, and what the call costs at that distance.
+
+Laplace, Gaussian and randomized-response calls have the loss of exactly these inputs, key selection and quantiles an upper
+bound. See replay.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sordino.accounting.charge import Charge
+from sordino.audit.replayed.cost import NO_COST, Cost
+from sordino.audit.replayed.distances import Moved, exactly, moved
+from sordino.audit.replayed.recording import Call
+from sordino.mechanisms.additive import Additive
+from sordino.mechanisms.exponential import bounded_range
+from sordino.mechanisms.gaussian import Gaussian
+from sordino.mechanisms.key_selection import KeySelection
+from sordino.mechanisms.laplace import Laplace
+from sordino.mechanisms.noisy_max import NoisyMax
+from sordino.mechanisms.randomized_response import RandomizedResponse
+from sordino.plan.plan import Plan
+from sordino.privacy.ball import ball, certified, exact_upper
+from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
+from sordino.query.aggregates.quantiles import QuantileDraw
+
+__all__ = ["Distance", "call_cost", "call_distances", "declared_cost", "plan_cost", "plan_distance", "root_upper"]
+
+_MOST_DIFFERENT = 16
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far the inputs of one call are apart in one norm, and how far they may be (None: not declared)."""
+
+    norm: str
+    observed: Fraction
+    declared: Fraction | None
+    broken: bool
+
+
+def _distance(norm: str, observed: Fraction, declared: Fraction | None) -> Distance:
+    """L2 distances are mostly irrational, and those who declare them in floats may be off by a rounding."""
+    least = declared if declared is None or norm != "l2" else declared * (1 + Fraction(1, 10**12))
+    return Distance(norm, observed, declared, least is not None and observed > least)
+
+
+@lru_cache(maxsize=1024)
+def _charge(loss: Loss) -> Charge:
+    return Charge.of(loss)
+
+
+def _of(loss: Loss, count: int = 1) -> Cost:
+    return Cost(((loss, count),), charge=_charge(loss) * count)
+
+
+def _bounded(epsilon: Fraction) -> Cost:
+    """Draws by the exponential mechanism that are epsilon-private together."""
+    if not epsilon:
+        return NO_COST
+    mu_squared, rho = bounded_range(epsilon)
+    return Cost(epsilon=epsilon, charge=Charge(epsilon, mu_squared, rho))
+
+
+def call_distances(known: Call, call: Call, declared: Fraction | None = None) -> tuple[Distance, ...]:
+    """How far the inputs of one call on two data are apart, in the norm of its mechanism."""
+    mechanism = known.mechanism
+    if isinstance(mechanism, Plan):
+        parts = moved(mechanism, exactly(known.value), exactly(call.value))
+        return tuple(plan_distance(part) for part in parts)
+    if isinstance(mechanism, QuantileDraw):
+        return (_distance("l1", _weights_apart(known.value, call.value), declared),)
+    if isinstance(mechanism, NoisyMax):
+        apart = _scores_apart(mechanism, known.value, call.value)
+        return (_distance("linf", apart, mechanism.sensitivity if declared is None else declared),)
+    steps = _steps_apart(known.value, call.value)
+    if isinstance(mechanism, KeySelection):
+        limits = ("l1", sum(steps, Fraction(0)), mechanism.l1), ("linf", max(steps, default=Fraction(0)), mechanism.linf)
+        return tuple(_distance(norm, found, Fraction(limit)) for norm, found, limit in limits)
+    if isinstance(mechanism, RandomizedResponse):
+        return (_distance("answers changed", Fraction(sum(1 for d in steps if d)), declared),)
+    limit = declared if declared is not None else getattr(mechanism, "calibrated_for", None)
+    step = mechanism.step if isinstance(mechanism, Additive) else Fraction(1)
+    if isinstance(mechanism, Gaussian):
+        return (_distance("l2", root_upper(sum((d * d for d in steps), Fraction(0))) * step, limit),)
+    return (_distance("l1", sum(steps, Fraction(0)) * step, limit),)
+
+
+def plan_distance(part: Moved) -> Distance:
+    """One distance of a plan's parts, without squares; whether it is broken was decided on whole numbers."""
+    observed, declared = Fraction(part.observed), Fraction(part.declared)
+    if part.norm == "l2":
+        observed, declared = root_upper(observed), root_upper(declared)
+    return Distance(f"{part.part} {part.norm}", observed, declared, part.broken)
+
+
+def call_cost(known: Call, call: Call) -> Cost:
+    """What one call costs at the distance of its inputs."""
+    mechanism = known.mechanism
+    match mechanism:
+        case Plan():
+            return plan_cost(mechanism, known.value, call.value)
+        case QuantileDraw():
+            return _bounded(mechanism.whole_rate * _weights_apart(known.value, call.value))
+        case NoisyMax():
+            return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
+    steps = _steps_apart(known.value, call.value)
+    if not any(steps):
+        return NO_COST
+    match mechanism:
+        case KeySelection():
+            return _selection(mechanism, sum(steps, Fraction(0)))
+        case RandomizedResponse():
+            return _of(mechanism.loss(), sum(1 for d in steps if d))
+        case Laplace():
+            return _laplace(mechanism, [d * mechanism.step for d in steps])
+        case Gaussian():
+            return _gaussian(mechanism, [d * mechanism.step for d in steps])
+    raise TypeError(f"a {type(mechanism).__name__} is no known mechanism")
+
+
+def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
+    """What a call costs if its inputs are as far apart as declared; None where nothing is declared."""
+    match call.mechanism:
+        case Plan() as plan:
+            price = plan.price
+            cost = sum((_of(loss) for loss in price.losses), NO_COST)
+            cost = sum((_bounded(epsilon) for epsilon in price.quantile_epsilons), cost)
+            return cost if price.selection is None else cost + _selection(price.selection, Fraction(1))
+        case KeySelection() as selection:
+            return _selection(selection, Fraction(1))
+        case Laplace() | Gaussian() as noise:
+            limit = noise.calibrated_for if declared is None else declared
+            return None if limit is None else _of(noise.loss(limit)) if limit else NO_COST
+        case NoisyMax() as best:
+            return _chosen(best, best.sensitivity if declared is None else declared)
+        case RandomizedResponse() as response if declared is not None:
+            return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
+        case QuantileDraw() as draw if declared is not None:
+            return _bounded(draw.whole_rate * declared)
+    return None
+
+
+def plan_cost(plan: Plan, one: Any, other: Any) -> Cost:
+    """What an answer costs at the distance of the exact groups behind it."""
+    a, b = exactly(one), exactly(other)
+    cost = NO_COST
+    for mechanism, own, theirs in zip(plan.price.mechanisms, a.vectors, b.vectors, strict=True):
+        if mechanism is not None:
+            steps = _vectors_apart(own, theirs)
+            cost += _laplace(mechanism, steps) if isinstance(mechanism, Laplace) else _gaussian(mechanism, steps)
+    distances = [part for part in moved(plan, a, b) if part.norm == "l1"]
+    columns = (part.observed for part in distances if part.part == "Quantile")
+    for epsilon, observed in zip(plan.price.quantile_epsilons, columns, strict=True):
+        if epsilon:
+            cost += _bounded(epsilon * Fraction(observed) / plan.moved)
+    for part in distances:
+        if part.part == "Keys" and plan.price.selection is not None:
+            cost += _selection(plan.price.selection, Fraction(part.observed))
+    return cost
+
+
+def _laplace(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
+    """Each coordinate by itself, which is exact; the charge for all together."""
+    shifts = Counter(d / mechanism.scale for d in steps if d)
+    if not shifts:
+        return NO_COST
+    whole = LaplaceLoss(sum((shift * count for shift, count in shifts.items()), Fraction(0)))
+    if len(shifts) > _MOST_DIFFERENT:
+        return Cost(((whole, 1),), charge=_charge(whole), lumped=True)
+    return Cost(tuple((LaplaceLoss(shift), count) for shift, count in shifts.items()), charge=_charge(whole))
+
+
+def _gaussian(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
+    square = sum((d * d for d in steps), Fraction(0))
+    return _of(GaussianLoss(root_upper(square) / mechanism.scale)) if square else NO_COST
+
+
+def _selection(selection: KeySelection, weight: Fraction) -> Cost:
+    """A selection is all of its (epsilon, delta) where any weight moves."""
+    if not weight:
+        return NO_COST
+    charge = Charge.approximate(selection.epsilon, selection.delta)
+    return Cost(epsilon=selection.epsilon, delta=selection.delta, charge=charge)
+
+
+def _chosen(best: NoisyMax, apart: Fraction) -> Cost:
+    """A choice among scores that are so far apart: at most the loss of one calibrated for that."""
+    if not apart:
+        return NO_COST
+    loss = replace(best, epsilon=best.epsilon * apart / best.sensitivity).loss()
+    return Cost(epsilon=best.epsilon * apart / best.sensitivity, charge=_charge(loss))
+
+
+def _scores_apart(best: NoisyMax, one: Any, other: Any) -> Fraction:
+    """The largest move of a score; of scores that should all move one way, the largest up and the largest down together."""
+    moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
+    up, down = max([0, *moves]), -min([0, *moves])
+    return best.step * (up + down if best.monotone else max(up, down))
+
+
+def _steps_apart(one: Any, other: Any) -> list[Fraction]:
+    a, b = (np.asarray(x, object).ravel().tolist() for x in (one, other))
+    return [Fraction(abs(int(x) - int(y))) for x, y in zip(a, b, strict=True)]
+
+
+def _weights_apart(one: Any, other: Any) -> Fraction:
+    a, b = (Counter(dict(zip(map(int, cells), map(int, weights), strict=True))) for cells, weights in (one, other))
+    return Fraction(sum(abs(a[cell] - b[cell]) for cell in a.keys() | b.keys()))
+
+
+def _vectors_apart(a: dict[Any, Any], b: dict[Any, Any]) -> list[Fraction]:
+    width = max(map(len, (*a.values(), *b.values())), default=0)
+    none = (0,) * width
+    keys = a.keys() | b.keys()
+    return [Fraction(abs(x - y)) for k in keys for x, y in zip(a.get(k, none), b.get(k, none), strict=True)]
+
+
+def root_upper(square: Fraction) -> Fraction:
+    """The square root: exact where it is rational, else rounded up in the hundredth binary digit."""
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top * top == square.numerator and bottom * bottom == square.denominator:
+        return Fraction(top, bottom)
+    return exact_upper(certified(lambda: ball(square).sqrt()))

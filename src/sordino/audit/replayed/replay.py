@@ -1,0 +1,121 @@
+"""Record and replay: run on D, freeze every noisy output, run on D' with the same outputs; nothing else may differ.
+
+What this proves of a pair of inputs, and what it does not, is in replay.md. The report shows exact distances: it is for
+made-up data, or for the owner's eyes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from sordino.audit.inputs.neighbors import Relation, check, checked_relation
+from sordino.audit.paper.report import Report
+from sordino.audit.replayed.function_replay import Claim, replay_function
+from sordino.audit.replayed.query_replay import replay_query
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import Number, bounds, closed_unit, show
+from sordino.query.tree import Query
+
+__all__ = ["MISSING", "replay"]
+
+MISSING: Any = object()
+_TAPES, _PERSONS = 3, 20
+_MOST = 1000
+
+
+def replay(
+    what: Callable[[Any], Any] | str | Query,
+    d1: Any,
+    d2: Any = MISSING,
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    sensitivity: Number | Sequence[Number | None] | None = None,
+    neighbors: Relation = None,
+    name: str | None = None,
+    tapes: int = _TAPES,
+    persons: int = _PERSONS,
+    **cost: Any,
+) -> Report:
+    """Whether a function that calls Sordino's mechanisms, or a SQL query, treats two neighbours alike up to its noise.
+
+    A function is called with one input and must leave all randomness to Sordino's mechanisms. Without an `epsilon` the claim
+    is what its mechanisms were calibrated for. `sensitivity` is the declared distance of every call, or one for each call
+    in order, for mechanisms made by their scale. `tapes` is how often all is repeated with new noise.
+
+    SQL is asked of two Datasets that are declared alike, at the cost that `session.sql` takes; nothing is charged. With one
+    Dataset, some of its persons (at most `persons`) are left out or replaced in turn.
+
+    Privacy: none. The report is about exact values, for made-up data or for the owner.
+
+    Example:
+        >>> from sordino import Laplace
+        >>> def mean(rows):
+        ...     return Laplace.calibrated(sensitivity=10, epsilon=1).release(sum(rows)) / len(rows)
+        >>> replay(mean, [3, 5, 7], [3, 5]).witness.partition(":")[0]
+        'with the same noise the results differ'
+    """
+    checked_relation(neighbors)
+    _whole("tapes", tapes)
+    _whole("persons", persons)
+    claim = _claim(epsilon, delta)
+    if isinstance(what, str | Query):
+        if sensitivity is not None:
+            hint = "Leave sensitivity away: the declaration says it."
+            raise InvalidInput(f"sensitivity={show(sensitivity)}", "a query derives its own", hint)
+        if claim.delta:
+            rule, hint = "a query's delta follows from its budget", "Leave delta away; key_delta= is for private keys."
+            raise InvalidInput(f"delta={show(delta)}", rule, hint)
+        other = None if d2 is MISSING else d2
+        offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
+        return replay_query(what, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons)
+    if not callable(what):
+        hint = "Pass a function of one input, or a SELECT as text."
+        raise InvalidInput(show(what), "only functions and queries can be replayed", hint)
+    if cost:
+        rule, hint = "a function has no such option", "mechanism=, error= and the like are for queries."
+        raise InvalidInput(", ".join(cost), rule, hint)
+    if d2 is MISSING:
+        hint = "Pass both inputs: replay(function, d1, d2)."
+        raise InvalidInput("one input", "a function is compared on two neighbouring inputs", hint)
+    title = name or getattr(what, "__name__", None) or type(what).__name__
+    return replay_function(what, d1, d2, check(d1, d2, neighbors), claim, _declarations(sensitivity), title, tapes)
+
+
+def _claim(epsilon: Number | None, delta: Number) -> Claim:
+    """A checked claim, read at its larger side."""
+    small = closed_unit("delta", delta, "Pass 0, or a small probability such as 1e-6.").upper
+    if small == 1:
+        hint = "Pass 0, or a small probability such as 1e-6."
+        raise InvalidInput("delta=1", "at delta 1 everything is allowed", hint)
+    if epsilon is None:
+        return Claim(None, small)
+    large = bounds("epsilon", epsilon)
+    if large.lower < 0:
+        hint = "Pass what is claimed, such as 1."
+        raise InvalidInput(f"epsilon={show(epsilon)}", "epsilon must be at least zero", hint)
+    return Claim(large.upper, small)
+
+
+def _whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
+        raise InvalidInput(f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Leave it away.")
+
+
+def _declarations(given: Any) -> Callable[[int], Fraction | None]:
+    """The declared sensitivity of the i-th call, None where nothing is declared here."""
+    if isinstance(given, list | tuple):
+        each = [None if s is None else _limit(s) for s in given]
+        return lambda i: each[i] if i < len(each) else None
+    every = None if given is None else _limit(given)
+    return lambda _: every
+
+
+def _limit(given: Any) -> Fraction:
+    read = bounds("sensitivity", given)
+    if read.lower < 0:
+        hint = "It is how far one person can move the values."
+        raise InvalidInput(f"sensitivity={show(given)}", "a sensitivity must be at least zero", hint)
+    return read.upper

@@ -1,0 +1,1 @@
+"""Black-box audits: run, learn an event, certify it on fresh runs."""

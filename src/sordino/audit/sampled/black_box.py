@@ -1,0 +1,228 @@
+"""The black box: run a mechanism on two neighbouring inputs, learn an event that tells them apart, certify what it shows.
+
+The event is chosen on training runs; its probabilities are bounded on fresh runs, so the bound on epsilon holds with the
+stated confidence whatever the search did. Theorem and proof: black_box.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sordino.audit.inputs.neighbors import Pair, brief, check, checked_relation
+from sordino.audit.inputs.patterns import patterns
+from sordino.audit.paper.report import Report
+from sordino.audit.sampled.certify import certify
+from sordino.audit.sampled.events import Goal, Reading
+from sordino.audit.sampled.features import Whole
+from sordino.audit.sampled.findings import Outcome, Trial, certified_report, undecided
+from sordino.audit.sampled.outputs import Table
+from sordino.audit.sampled.request import Request, read_request
+from sordino.audit.sampled.runs import Drawn, OutOfTime, Trouble
+from sordino.audit.sampled.train import Found, train
+from sordino.audit.sampled.workers import Alone, Team, raised_always, team
+from sordino.errors import InvalidInput
+
+__all__ = ["MISSING", "black_box"]
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
+
+_SEARCH = 0.3
+_TRAIN = 0.3
+_MOST_TRAIN = 3_000_000
+_MOST_CELLS = 30_000_000
+_ROUNDS = ((99, 150_000), (5, 500_000), (2, 1_000_000))
+"""How many pairs stay in each round of the search, and the most runs on each."""
+
+Progress = Callable[[float, str], None]
+
+
+def black_box(
+    mechanism: Any,
+    d1: Any = MISSING,
+    d2: Any = MISSING,
+    *,
+    epsilon: Any,
+    delta: Any = 0,
+    samples: int = 1_000_000,
+    confidence: Any = 0.999,
+    neighbors: Any = None,
+    length: int = 5,
+    domain: Any = None,
+    seconds: float | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    name: str | None = None,
+) -> Report:
+    """Is the mechanism (epsilon, delta)-differentially private on these neighbours, as far as runs can tell?
+
+    `mechanism(data)` gives one output; one that takes `size=` gives that many along the first axis. Without d1 and d2
+    patterns of neighbouring inputs are tried. `samples` counts all runs. The report says at least which epsilon is needed;
+    that no violation was found is no proof that there is none.
+    """
+    request = read_request(mechanism, epsilon, delta, confidence, samples, seconds, workers, name)
+    start = time.monotonic()
+    checked_relation(neighbors)
+    if (d1 is MISSING) != (d2 is MISSING):
+        raise InvalidInput("one of d1 and d2", "an audit compares two inputs", "Pass both, or neither to search.")
+    if d1 is MISSING:
+        pairs = patterns(neighbors, length, domain)
+        relations = tuple(check(pair.d1, pair.d2, neighbors).relation for pair in pairs)
+    else:
+        checked = check(d1, d2, neighbors)
+        pairs, relations = (Pair("as given", d1, d2),), (checked.relation,)
+        if not checked.ok:
+            return undecided(request, f"The inputs cannot be compared: {checked.problem}", start)
+    crew = team(mechanism, [p.d1 for p in pairs], [p.d2 for p in pairs], workers)
+    audit = _Audit(request, pairs, relations, crew, mechanism, start, progress or (lambda _, __: None))
+    try:
+        return audit.report()
+    except Trouble as trouble:
+        return undecided(request, f"Could not run the mechanism: {trouble}.", start)
+    except OutOfTime:
+        text = "The mechanism did not come back in time; it hangs, or needs more `seconds`."
+        return undecided(request, text, start)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, Exception):
+            raise
+        return undecided(request, f"The mechanism ended with {type(error).__name__}: {error}.", start)
+    finally:
+        audit.crew.close()
+
+
+@dataclass
+class _Audit:
+    """One audit under way."""
+
+    request: Request
+    pairs: tuple[Pair, ...]
+    relations: tuple[str, ...]
+    crew: Team
+    mechanism: Any
+    start: float
+    progress: Progress
+    rate: float = 0.0
+    trained: int = 0
+
+    @property
+    def deadline(self) -> float:
+        return self.start + self.request.seconds
+
+    def report(self) -> Report:
+        side = self.request.samples // 2
+        trials: tuple[Trial, ...] = ()
+        chosen, used = 0, 0
+        if len(self.pairs) > 1:
+            trials, chosen, used = self._search(int(_SEARCH * side))
+        count = max(20, min(int(_TRAIN * side), _MOST_TRAIN))
+        drawn = self._draw(chosen, count, "training", (0.2, 0.4) if used else (0.0, 0.35))
+        problem = _no_output(drawn)
+        if problem:
+            return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
+        final = max(20, side - used - count)
+        final = self._affordable(final)
+        found = train(drawn[0].table, drawn[1].table, self._goal(final))
+        self.progress(0.5, "final runs")
+        final = self._affordable(final)
+        readings = self.crew.tally(
+            chosen, found.gauge, (final, final), self.deadline, lambda f: self.progress(0.5 + f / 2, "final runs")
+        )
+        self.progress(1.0, "done")
+        return self._judge(chosen, drawn, found, readings, final, trials)
+
+    def _goal(self, final: int) -> Goal:
+        return Goal((final, final), self.request.alpha, float(self.request.claim.delta), self.crew.independent)
+
+    def _pair(self, i: int) -> tuple[str, str]:
+        return brief(self.pairs[i].d1), brief(self.pairs[i].d2)
+
+    def _affordable(self, runs: int) -> int:
+        """So many runs, or what can be expected to be done in four fifths of the time that is left."""
+        left = self.deadline - time.monotonic()
+        return max(20, min(runs, int(0.8 * left * self.rate)))
+
+    def _draw(self, pair: int, count: int, words: str, part: tuple[float, float], share: float = 0.4) -> tuple[Drawn, Drawn]:
+        begin = time.monotonic()
+        limit = begin + share * max(0.0, self.deadline - begin)
+        look = self._look(pair, min(count, 256), limit)
+        cells = max(len(drawn.table.columns) for drawn in look)
+        count = max(20, min(count, _MOST_CELLS // max(cells, 1)))
+        low, high = part
+        begin = time.monotonic()
+        drawn = self.crew.draw(pair, count, limit, lambda f: self.progress(low + f * (high - low), words))
+        self.rate = min(d.table.size for d in drawn) / max(time.monotonic() - begin, 1e-6)
+        self.trained += 2 * count
+        return drawn
+
+    def _look(self, pair: int, count: int, limit: float) -> tuple[Drawn, Drawn]:
+        """A few runs; in this process, from now on, if the mechanism works here but not in a worker."""
+        drawn = self.crew.draw(pair, count, limit, lambda _: None)
+        if self.crew.workers > 1 and any(raised_always(d) for d in drawn):
+            alone = Alone(self.mechanism, [p.d1 for p in self.pairs], [p.d2 for p in self.pairs])
+            again = alone.draw(pair, 1, limit, lambda _: None)
+            if any(raised_always(a) and not raised_always(b) for a, b in zip(drawn, again, strict=True)):
+                self.crew.close()
+                self.crew, drawn = alone, again
+        return drawn
+
+    def _search(self, runs: int) -> tuple[tuple[Trial, ...], int, int]:
+        """A little training on each pair, more on fewer; the outcome of each, the best, and the runs it took on a side."""
+        trials = dict[int, Trial]()
+        left, used = list(range(len(self.pairs))), 0
+        for i, (most, cap) in enumerate(_ROUNDS):
+            left = sorted(left, key=lambda j: -trials[j].predicted if j in trials else 0.0)[:most]
+            each = max(20, min(runs // (len(_ROUNDS) * len(left)), cap))
+            for j, pair in enumerate(left):
+                trials[pair] = self._try(pair, each, 0.2 * (i + j / len(left)) / len(_ROUNDS))
+            used += each * len(left)
+        best = max(left, key=lambda j: trials[j].predicted)
+        return tuple(trials[i] for i in range(len(self.pairs))), best, used
+
+    def _try(self, i: int, runs: int, done: float) -> Trial:
+        name = self.pairs[i].name
+        tries = len(self.pairs) + sum(most for most, _ in _ROUNDS[1:])
+        drawn = self._draw(i, runs, f"trying {name!r}", (done, done), 0.5 / tries)
+        problem = _no_output(drawn)
+        if problem:
+            return Trial(name, self._pair(i), -np.inf, problem)
+        found = train(drawn[0].table, drawn[1].table, self._goal(self.request.samples // 4), thorough=False)
+        return Trial(name, self._pair(i), found.event.predicted, "")
+
+    def _judge(
+        self, chosen: int, drawn: tuple[Drawn, Drawn], found: Found, readings: tuple[Reading, Reading], final: int,
+        trials: tuple[Trial, ...],
+    ) -> Report:  # fmt: skip
+        certified = certify(found.gauge, readings, final, self.request.claim, self.request.alpha)
+        outcome = Outcome(
+            found, readings, final, certified, self.trained, self.crew.workers, self.pairs[chosen].name,
+            self._pair(chosen), self.relations[chosen], trials, drawn, all(len(_wholes(d.table)) == 1 for d in drawn),
+        )  # fmt: skip
+        return certified_report(self.request, outcome, self.start)
+
+
+def _no_output(drawn: tuple[Drawn, Drawn]) -> str:
+    """Why runs like these show nothing of privacy, if so."""
+    raised = [raised_always(d) for d in drawn]
+    if raised[0] and raised[1]:
+        differ = "" if raised[0].text == raised[1].text else f"; on the second input {raised[1].kind}: {raised[1].text}"
+        return f"The mechanism raises on both inputs in every run: {raised[0].kind}: {raised[0].text}{differ}."
+    wholes = [_wholes(d.table) for d in drawn]
+    if all(len(w) == 1 for w in wholes) and wholes[0] == wholes[1]:
+        return (
+            "The mechanism always gives the same output, on both inputs. "
+            "Without randomness it is private only if it is constant, which runs on two inputs cannot show."
+        )
+    return ""
+
+
+def _wholes(table: Table) -> set[int]:
+    """The different outputs of the first runs."""
+    few = table.take(slice(0, 20_000))
+    atoms = Whole(tuple(few.columns)).column(few).atoms
+    return set() if atoms is None else set(np.unique(atoms).tolist())

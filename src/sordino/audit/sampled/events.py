@@ -1,0 +1,162 @@
+"""Events {score > threshold}, and the best of them by what they promise on runs that did not make the score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.audit.sampled.bins import Binned
+from sordino.audit.sampled.bounds import predicted, predicted_jointly
+from sordino.audit.sampled.outputs import Floats, Table
+from sordino.audit.sampled.scores import Score
+
+__all__ = ["Event", "Gauge", "Goal", "Levels", "Reading", "best_events", "gauge", "levels_of", "table_levels"]
+
+_PROFILE = 256
+_LEVELS = 4097
+_CARES = (2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the final round will be: its runs on each input, its chance of error, the claimed delta."""
+
+    runs: tuple[int, int]
+    alpha: float
+    delta: float
+    independent: bool = False
+    """Whether runs on the two inputs are known to be independent, so that they may be judged in pairs."""
+
+    def predicted(self, hits: Any, misses: Any, seen: tuple[int, int], care: float = 2.0) -> Floats:
+        """The bound on epsilon to expect, event by event, if what was seen was `care` standard deviations too good."""
+        apart = predicted(hits, misses, seen, self.runs, self.alpha, self.delta, care)
+        return np.maximum(apart, self._jointly(hits, misses, seen, care)) if self._pairs else apart
+
+    @property
+    def _pairs(self) -> bool:
+        return self.independent and self.delta == 0
+
+    def _jointly(self, hits: Any, misses: Any, seen: tuple[int, int], care: float) -> Floats:
+        return predicted_jointly(hits, misses, seen, min(self.runs), self.alpha, care)
+
+    def prefers_pairs(self, hits: float, misses: float, seen: tuple[int, int]) -> bool:
+        """Whether an event should be judged in pairs of runs, rather than by a bound on each of its probabilities."""
+        if not self._pairs:
+            return False
+        apart = predicted(hits, misses, seen, self.runs, self.alpha, self.delta, 0.0)
+        return bool(self._jointly(hits, misses, seen, 0.0) > apart)
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """{sign * score > threshold}: likelier on the first input, or on the second if `swapped`."""
+
+    score: Score
+    sign: int
+    threshold: float
+    swapped: bool
+    predicted: float
+
+    def of(self, binned: Binned) -> npt.NDArray[np.bool_]:
+        """Where it happens."""
+        happens: npt.NDArray[np.bool_] = self.sign * self.score.of(binned) > self.threshold
+        return happens
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counts of the final round on one input."""
+
+    runs: int
+    hits: int
+    profile: npt.NDArray[np.int64]
+    marks: tuple[npt.NDArray[np.bool_], ...] = ()
+    """Where the event happened, run by run, if pairs are counted."""
+
+    def __add__(self, other: Reading) -> Reading:
+        runs, hits, profile = self.runs + other.runs, self.hits + other.hits, self.profile + other.profile
+        return Reading(runs, hits, profile, self.marks + other.marks)
+
+    def marked(self, runs: int, missing: bool) -> npt.NDArray[np.bool_]:
+        """All marks; runs that were not made are as said."""
+        return np.concatenate([*self.marks, np.full(runs - sum(map(len, self.marks)), missing)])
+
+
+@dataclass(frozen=True, eq=False)
+class Gauge:
+    """What is counted in the final round: one event, by itself or in pairs of runs, and a histogram of one score."""
+
+    event: Event
+    score: Score
+    edges: Floats
+    pairs: bool
+
+    def read(self, table: Table) -> Reading:
+        """The counts of one batch."""
+        binned = Binned(table)
+        places = np.searchsorted(self.edges, self.score.of(binned))
+        profile = np.bincount(places, minlength=len(self.edges) + 1)
+        happens = self.event.of(binned)
+        return Reading(table.size, int(happens.sum()), profile, (happens,) if self.pairs else ())
+
+    def nothing(self) -> Reading:
+        """Before the first batch."""
+        return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64))
+
+
+def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal) -> Gauge:
+    """Count this event, in pairs if that promises more, and the score between its quantiles on both inputs."""
+    values = np.sort(np.concatenate([score.of(first), score.of(second)]))
+    places = np.linspace(0, len(values) - 1, _PROFILE + 1).astype(int)[:-1]
+    hits, runs = [float(event.of(b).sum()) for b in (first, second)], [b.table.size for b in (first, second)]
+    if event.swapped:
+        hits, runs = hits[::-1], runs[::-1]
+    return Gauge(event, score, np.unique(values[places]), goal.prefers_pairs(hits[0], hits[1], (runs[0], runs[1])))
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a score, rising, and how many of so many runs on each input were at each."""
+
+    values: Floats
+    first: Floats
+    second: Floats
+    sizes: tuple[int, int]
+
+
+def levels_of(score: Score, first: Binned, second: Binned) -> Levels:
+    """The levels of a score; of one with many, quantiles."""
+    a, b = np.sort(score.of(first)), np.sort(score.of(second))
+    both = np.concatenate([a, b])
+    both.sort()
+    values = np.unique(both[np.linspace(0, len(both) - 1, _LEVELS).astype(int)])
+    here, there = (np.diff(np.searchsorted(v, values, side="right"), prepend=0).astype(float) for v in (a, b))
+    return Levels(values, here, there, (len(a), len(b)))
+
+
+def table_levels(weights: Floats, first: Floats, second: Floats) -> Levels:
+    """The levels of a table of weights, from the counts of its bins."""
+    values, inverse = np.unique(weights, return_inverse=True)
+    here, there = (np.bincount(inverse, counts, len(values)).astype(float) for counts in (first, second))
+    return Levels(values, here, there, (int(first.sum()), int(second.sum())))
+
+
+def best_events(score: Score, levels: Levels, goal: Goal, *, one_way: bool = False) -> Iterator[Event]:
+    """The best thresholds of a score, more and less careful ones; in both directions unless the score has only one."""
+    for sign in (1,) if one_way else (1, -1):
+        values, a, b = (levels.values, levels.first, levels.second)
+        if sign < 0:
+            values, a, b = -values[::-1], a[::-1], b[::-1]
+        above_a, above_b = (np.append(counts[::-1].cumsum()[::-1][1:], 0) for counts in (a, b))
+        thresholds = np.append((values[:-1] + values[1:]) / 2, np.inf)
+        for swapped in (False, True) if one_way else (sign < 0,):
+            hits, misses = (above_b, above_a) if swapped else (above_a, above_b)
+            seen = levels.sizes[::-1] if swapped else levels.sizes
+            for care in _CARES:
+                bound = goal.predicted(hits, misses, seen, care)
+                at = int(bound.argmax())
+                yield Event(score, sign, float(thresholds[at]), swapped, float(bound[at]))

@@ -1,0 +1,257 @@
+"""The report of a black-box audit: verdict, witness, facts, the distributions and the privacy profile."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from sordino.audit.paper.report import Figure, Grid, Report, Series, Verdict
+from sordino.audit.sampled.bins import Binned
+from sordino.audit.sampled.bounds import uniform_error
+from sordino.audit.sampled.certify import Certified, rounded_down
+from sordino.audit.sampled.event_words import bin_name, number, say, shows_float_digits, subject
+from sordino.audit.sampled.events import Reading
+from sordino.audit.sampled.features import Digits, Feature, Value
+from sordino.audit.sampled.outputs import Floats
+from sordino.audit.sampled.request import Request
+from sordino.audit.sampled.runs import Drawn
+from sordino.audit.sampled.scores import TableScore
+from sordino.audit.sampled.train import Found
+
+__all__ = ["Outcome", "Trial", "certified_report", "undecided"]
+
+_BARS = 24
+_CURVE = 41
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a little training showed on one pair."""
+
+    name: str
+    pair: tuple[str, str]
+    predicted: float
+    problem: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """All that an audit found."""
+
+    found: Found
+    readings: tuple[Reading, Reading]
+    planned: int
+    certified: Certified
+    trained: int
+    workers: int
+    pair_name: str
+    pair: tuple[str, str]
+    relation: str
+    trials: tuple[Trial, ...]
+    drawn: tuple[Drawn, Drawn]
+    constant: bool
+
+
+def undecided(
+    request: Request, summary: str, start: float, pair: tuple[str, str] | None = None, relation: str = "",
+    trials: tuple[Trial, ...] = (),
+) -> Report:  # fmt: skip
+    """A report that says why nothing could be said."""
+    return Report(
+        request.name, "black box", request.claim.shown_epsilon, request.claim.shown_delta, Verdict.UNDECIDED, summary,
+        confidence=request.confidence, pair=pair, relation=relation, facts=(("seconds", _seconds(start)),),
+        grids=_pairs_tried(trials),
+    )  # fmt: skip
+
+
+def certified_report(request: Request, outcome: Outcome, start: float) -> Report:
+    """The report of an audit that ran to its end."""
+    claim = request.claim
+    violated = outcome.certified.epsilon > claim.epsilon
+    event = outcome.found.event
+    witness = _sentence(say(event, outcome.found.held))
+    verdict, summary = _verdict(request, outcome, violated, witness)
+    return Report(
+        request.name, "black box", claim.shown_epsilon, claim.shown_delta, verdict, summary,
+        epsilon_lower=outcome.certified.epsilon, delta_lower=outcome.certified.delta, confidence=request.confidence,
+        witness=witness, pair=outcome.pair, relation=outcome.relation, facts=_facts(outcome, start),
+        notes=tuple(_notes(request, outcome, verdict)), grids=(_events_tried(outcome), *_pairs_tried(outcome.trials)),
+        figures=(_distributions(outcome), _profile(request, outcome)),
+    )  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -> tuple[Verdict, str]:
+    claimed = f"epsilon {number(request.claim.shown_epsilon)}" + (
+        f" with delta {number(request.claim.shown_delta)}" if request.claim.delta else ""
+    )
+    needed = f"at least epsilon {rounded_down(outcome.certified.epsilon)} is needed"
+    if violated:
+        return Verdict.VIOLATED, (
+            f"The claim of {claimed} is false: {needed}. The event “{witness}” {outcome.certified.event}."
+        )
+    if min(reading.runs for reading in outcome.readings) < outcome.planned / 2:
+        return Verdict.UNDECIDED, "More than half of the final runs failed or were not made in time, so nothing can be said."
+    if outcome.constant:
+        return Verdict.UNDECIDED, (
+            "The mechanism always gives the same output on each input, and not the same on both: it shows no randomness. "
+            f"So many runs refute an epsilon up to {rounded_down(outcome.certified.epsilon)}, not yet {claimed}."
+        )
+    opaque = sorted(outcome.drawn[0].table.opaque | outcome.drawn[1].table.opaque)
+    if opaque:
+        return Verdict.UNDECIDED, (
+            f"The outputs hold what is not looked into: {', '.join(opaque)}. Return numbers, texts, or sequences of them."
+        )
+    return Verdict.HOLDS, (
+        f"No violation of {claimed} was found; {needed}. This is no proof: other inputs or rarer events may show more."
+    )
+
+
+def _seconds(start: float) -> str:
+    return f"{time.monotonic() - start:.1f}"
+
+
+def _facts(outcome: Outcome, start: float) -> tuple[tuple[str, str], ...]:
+    first, second = outcome.readings
+    return (
+        ("event on the first input", f"{first.hits:,} of {first.runs:,} final runs"),
+        ("event on the second input", f"{second.hits:,} of {second.runs:,} final runs"),
+        ("certain of the event", f"it {outcome.certified.event}"),
+        ("training runs", f"{outcome.trained:,}"),
+        ("final runs", f"{first.runs + second.runs:,}"),
+        ("inputs", outcome.pair_name),
+        ("workers", str(outcome.workers)),
+        ("seconds", _seconds(start)),
+    )  # fmt: skip
+
+
+def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
+    found = []
+    if verdict is Verdict.HOLDS:
+        rare = math.log(2 / request.alpha) / max(min(reading.runs for reading in outcome.readings), 1)
+        found.append(
+            f"Events rarer than about {number(rare)} could not be seen with so many runs, nor inputs that were not tried."
+        )
+    if verdict is Verdict.VIOLATED and shows_float_digits(outcome.found.event):
+        found.append(
+            "This may be the floating-point leak (Mironov 2012): the last binary digits of float noise show to which value "
+            "it was added. Add noise on a lattice instead, as sordino.Laplace and sordino.Gaussian do."
+        )
+    missing = [outcome.planned - reading.runs for reading in outcome.readings]
+    if any(missing):
+        found.append(
+            f"{missing[0]:,} and {missing[1]:,} of {outcome.planned:,} final runs failed or were not made in time; "
+            "they were counted against a violation."
+        )
+    for drawn, which in zip(outcome.drawn, ("first", "second"), strict=True):
+        if drawn.batches_failed:
+            found.append(f"A batch failed on the {which} input ({drawn.batches_failed}); runs were made one by one there.")
+        if drawn.changes_input:
+            found.append(f"The mechanism changes the {which} input; every run got a fresh copy.")
+    kinds = [{int(code) for code in np.unique(drawn.table.shape)} for drawn in outcome.drawn]
+    if any(len(kind) > 1 for kind in kinds):
+        found.append(
+            f"The outputs have {len(kinds[0] | kinds[1])} different types or sizes, which were compared as outputs."
+        )
+    return found
+
+
+def _events_tried(outcome: Outcome) -> Grid:
+    rows = []
+    seen = set[str]()
+    for event in outcome.found.tried:
+        what = subject(event)
+        if what not in seen and len(seen) < 6:
+            seen.add(what)
+            rows.append((_sentence(what), number(max(0.0, event.predicted)), _sentence(say(event, outcome.found.held))))
+    return Grid("What was looked at", ("looked at", "bound expected", "best event"), tuple(rows))
+
+
+def _pairs_tried(trials: tuple[Trial, ...]) -> tuple[Grid, ...]:
+    if not trials:
+        return ()
+    ordered = sorted(trials, key=lambda trial: -trial.predicted)
+    rows = tuple(
+        (t.name, *t.pair, "" if t.problem else number(max(0.0, t.predicted)), t.problem.split(". ")[0]) for t in ordered
+    )
+    return (Grid("Inputs tried", ("pattern", "first", "second", "bound expected", "remark"), rows),)
+
+
+def _distributions(outcome: Outcome) -> Figure:
+    """Shares of the held-out training runs, by the feature or the score of the event."""
+    event, held = outcome.found.event, outcome.found.held
+    title = "Outputs on the two inputs"
+    binned = Binned(held[0]), Binned(held[1])
+    if not isinstance(event.score, TableScore):
+        scores = [event.score.of(b) for b in binned]
+        return _histogram(title, "learned score", scores[0], scores[1])
+    bins = event.score.bins
+    feature: Feature = Value(bins.feature.name) if isinstance(bins.feature, Digits) else bins.feature
+    columns = [feature.column(table) for table in held]
+    numbers = [column.numbers[column.is_number()] for column in columns]
+    if all(len(n) > 0.9 * table.size for n, table in zip(numbers, held, strict=True)) and (
+        len(bins.edges) > _BARS or feature is not bins.feature
+    ):
+        return _histogram(title, feature.words, *numbers)
+    counts = [np.bincount(b[bins], minlength=bins.count) for b in binned]
+    shares = [count / max(count.sum(), 1) for count in counts]
+    places = np.argsort(-(shares[0] + shares[1]), kind="stable")[:_BARS]
+    places = np.sort(places[(shares[0] + shares[1])[places] > 0])
+    ticks = tuple(bin_name(bins, int(place), held)[:40] for place in places)
+    x = tuple(float(i) for i in range(len(places)))
+    series = tuple(
+        Series(name, x, tuple(share[places].tolist()))
+        for name, share in zip(("first input", "second input"), shares, strict=True)
+    )
+    return Figure(title, bins.feature.words, "share of runs", series, kind="bars", ticks=ticks)
+
+
+def _histogram(title: str, label: str, first: Floats, second: Floats) -> Figure:
+    both = np.concatenate([first, second])
+    low, high = np.quantile(both, [0.005, 0.995])
+    if not high > low:
+        low, high = float(both.min()), float(both.max())
+    edges = np.linspace(low, high if high > low else low + 1, 65)
+    middles = tuple(((edges[:-1] + edges[1:]) / 2).tolist())
+    series = tuple(
+        Series(name, middles, tuple((np.histogram(part, edges)[0] / max(len(part), 1)).tolist()))
+        for name, part in (("first input", first), ("second input", second))
+    )
+    return Figure(title, label, "share of runs", series)
+
+
+def _profile(request: Request, outcome: Outcome) -> Figure:
+    """delta as a function of epsilon: what the claim allows, what the final runs show, and what they certify."""
+    claim = request.claim
+    swapped = outcome.found.event.swapped
+    top = max(2 * min(claim.shown_epsilon, 20.0), 1.5 * outcome.certified.epsilon, 0.1)
+    grid = np.linspace(0.0, min(top, 40.0), _CURVE)
+    tails = [reading.profile[::-1].cumsum()[::-1] / max(reading.runs, 1) for reading in outcome.readings]
+    done = [reading.runs / outcome.planned for reading in outcome.readings]
+    if swapped:  # the score is large where the first input is likelier: for the second, the complement of its tails
+        tails, done = [1 - tails[1], 1 - tails[0]], done[::-1]
+    slack = uniform_error(outcome.planned, request.alpha / 2)
+    low, high = tails[0] * done[0] - slack, tails[1] * done[1] + (1 - done[1]) + slack
+    growth = np.exp(grid)[:, None]
+    shown = np.maximum((tails[0][None] - growth * tails[1][None]).max(axis=1), 0.0)
+    sure = np.maximum((low[None] - growth * high[None]).max(axis=1), 0.0)
+    x = tuple(grid.tolist())
+    series = (
+        Series("the claim allows", x, tuple(_allowed(grid, claim.shown_epsilon, claim.shown_delta).tolist())),
+        Series("the runs show", x, tuple(np.minimum(shown, 1.0).tolist())),
+        Series(f"certain at confidence {number(request.confidence)}", x, tuple(np.minimum(sure, 1.0).tolist())),
+    )
+    return Figure("Privacy profile", "epsilon", "delta", series)
+
+
+def _allowed(grid: Floats, epsilon: float, delta: float) -> Floats:
+    """The largest delta at each epsilon of any mechanism that keeps the claim."""
+    small = np.exp(-min(epsilon, 700.0))
+    allowed: Floats = delta + (1 - delta) * np.maximum(1 - np.exp(np.minimum(grid - epsilon, 0.0)), 0.0) / (1 + small)
+    return allowed

@@ -1,0 +1,218 @@
+"""Running a mechanism many times on one side of each pair of inputs: batches, exceptions as outputs, inputs kept whole.
+
+One `Runner` is one continuing stream of runs: what training saw is never drawn again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import inspect
+import io
+import pickle
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sordino.audit.sampled.events import Gauge, Reading
+from sordino.audit.sampled.outputs import Raised, Table, concat, encode
+
+__all__ = ["Drawn", "OutOfTime", "Runner", "Trouble", "in_batches"]
+
+_FIRST_BATCH = 256
+_MOST_BATCH = 1 << 17
+_SHORT, _LONG = 0.05, 0.3
+_MOST_CELLS = 1 << 22
+_CHANGEABLE = (list, tuple, dict, set, bytearray, np.ndarray)
+
+
+class Trouble(Exception):
+    """Why a mechanism cannot be run at all; the text says it to the user."""
+
+
+class OutOfTime(BaseException):
+    """Raised into a mechanism that runs in this process when the time is over."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Training runs: a table, what went wrong with runs in batches, whether the mechanism changed its input."""
+
+    table: Table
+    batches_failed: str
+    changes_input: bool
+
+
+def in_batches(mechanism: Any) -> bool:
+    """Whether a callable takes `size=`."""
+    try:
+        parameters = inspect.signature(mechanism).parameters
+    except (TypeError, ValueError):
+        return False
+    size = parameters.get("size")
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return size is not None and size.kind in named and next(iter(parameters)) != "size"
+
+
+class Runner:
+    """All runs of a mechanism on one side."""
+
+    def __init__(self, mechanism: Any, inputs: Sequence[Any]) -> None:
+        self._mechanism = mechanism
+        self._released = not callable(mechanism)
+        self._batched = self._released or in_batches(mechanism)
+        self._inputs = [_Input(data) for data in inputs]
+        self._failed: dict[int, str] = {}
+        self._batch = _FIRST_BATCH
+
+    def draw(self, pair: int, count: int, deadline: float, tell: Callable[[int], None]) -> Drawn:
+        """So many runs; fewer if the time is over."""
+        self._first(pair)
+        tables, done = list[Table](), 0
+        for table in self._tables(pair, count, deadline, hide=False):
+            tables.append(table)
+            done += table.size
+            tell(done)
+        if not tables:
+            raise Trouble("the time was over before the mechanism had run")
+        self._inputs[pair].check()
+        return Drawn(concat(tables), self._failed.get(pair, ""), self._inputs[pair].copied)
+
+    def tally(self, pair: int, gauge: Gauge, count: int, deadline: float, tell: Callable[[Reading], None]) -> Reading:
+        """The counts of the final round; runs that a failing batch hides are not in them."""
+        total = gauge.nothing()
+        for table in self._tables(pair, count, deadline, hide=True):
+            total += gauge.read(table)
+            tell(dataclasses.replace(total, marks=()))
+        self._inputs[pair].check()
+        return total
+
+    def _first(self, pair: int) -> None:
+        """One run to look at."""
+        with _quiet():
+            self._one(self._inputs[pair].given())
+        self._inputs[pair].look()
+
+    def _tables(self, pair: int, count: int, deadline: float, *, hide: bool) -> Iterator[Table]:
+        """Batches of outputs that take a fraction of a second each."""
+        while count > 0:
+            size, start = min(count, self._batch), time.monotonic()
+            if start > deadline:
+                return
+            with _quiet():
+                outputs = self._many(pair, size, deadline, hide)
+            count -= size
+            if outputs is None:
+                continue
+            table = encode(outputs)
+            yield table
+            taken = time.monotonic() - start
+            most = min(_MOST_BATCH, max(64, _MOST_CELLS // max(1, len(table.columns))))
+            if taken < _SHORT:
+                self._batch = min(most, self._batch * 4)
+            elif taken > _LONG:
+                self._batch = max(1, self._batch // 2)
+
+    def _many(self, pair: int, size: int, deadline: float, hide: bool) -> Any:
+        """A batch of outputs; None if it failed in the final round, where a failed batch stays failed."""
+        data = self._inputs[pair]
+        if self._batched and pair not in self._failed:
+            try:
+                return _counted(self._call(data.given(), size), size)
+            except Trouble:
+                raise
+            except Exception as error:
+                if hide:
+                    return None
+                self._failed[pair] = f"{type(error).__name__}: {error}"
+        found = []
+        for i in range(size):
+            found.append(self._one(data.given()))
+            if not i & 63 and time.monotonic() > deadline:
+                break
+        return found
+
+    def _one(self, data: Any) -> Any:
+        try:
+            output = _counted(self._call(data, 1), 1)[0] if self._batched else self._mechanism(data)
+        except Trouble:
+            raise
+        except Exception as error:
+            return Raised(type(error).__name__, str(error)[:200])
+        if inspect.isawaitable(output) or inspect.isgenerator(output) or inspect.isasyncgen(output):
+            raise _unfinished(output)
+        return output
+
+    def _call(self, data: Any, size: int) -> Any:
+        if not self._released:
+            return self._mechanism(data, size=size)
+        if isinstance(data, list | tuple | np.ndarray):
+            return self._mechanism.release(np.broadcast_to(np.asarray(data), (size, *np.shape(data))).copy())
+        return self._mechanism.release(np.full(size, data) if isinstance(data, int | float) else [data] * size)
+
+
+def _unfinished(output: Any) -> Trouble:
+    if hasattr(output, "close"):
+        output.close()
+    return Trouble(f"the mechanism returns a {type(output).__name__}, not an output; wrap it in a plain function")
+
+
+def _counted(outputs: Any, size: int) -> Any:
+    if inspect.isawaitable(outputs) or inspect.isgenerator(outputs):
+        raise _unfinished(outputs)
+    if not isinstance(outputs, list | tuple | np.ndarray):
+        raise Trouble(f"the mechanism took size={size} and returned a {type(outputs).__name__}, not an array or a list")
+    if isinstance(outputs, np.ndarray) and outputs.ndim == 0:
+        raise Trouble(f"the mechanism took size={size} and returned one number")
+    if len(outputs) != size:
+        raise Trouble(f"the mechanism took size={size} and returned {len(outputs)} outputs")
+    return outputs
+
+
+class _Input:
+    """One input: given as it is while runs leave it alone, else a fresh copy for each run."""
+
+    def __init__(self, data: Any) -> None:
+        self.copied = False
+        self._data, self._kept, self._print = data, None, b""
+        if isinstance(data, _CHANGEABLE) or hasattr(data, "iloc"):
+            with contextlib.suppress(Exception):
+                mine = copy.deepcopy(data)
+                self._data, self._print, self._kept = mine, _print(mine), data
+
+    def given(self) -> Any:
+        return copy.deepcopy(self._kept) if self.copied else self._data
+
+    def look(self) -> None:
+        """After the first run: was the input changed?"""
+        if self._kept is not None and not self.copied and _print(self._data) != self._print:
+            self.copied = True
+
+    def check(self) -> None:
+        if self._kept is not None and not self.copied and _print(self._data) != self._print:
+            raise Trouble("the mechanism changed its input between runs, so that they were not runs on the same data")
+
+
+def _print(data: Any) -> bytes:
+    return pickle.dumps(data, protocol=5)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what a mechanism prints or warns of."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(_NOWHERE), contextlib.redirect_stderr(_NOWHERE):
+        warnings.simplefilter("ignore")
+        yield
+
+
+class _Nowhere(io.TextIOBase):
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+_NOWHERE = _Nowhere()

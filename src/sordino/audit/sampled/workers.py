@@ -1,0 +1,290 @@
+"""Who runs the mechanism: two forked workers, one for each input, or this process alone.
+
+Each worker is one continuing stream: a generator that the mechanism closes over goes on from training to the final round, so
+final runs are independent of training on each input. Both streams may share a seed; the bounds need nothing between inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any, Literal, Protocol
+
+from sordino.audit.sampled.events import Gauge, Reading
+from sordino.audit.sampled.outputs import Raised
+from sordino.audit.sampled.runs import Drawn, OutOfTime, Runner, Trouble
+
+__all__ = ["Team", "team"]
+
+Side = Literal[0, 1]
+Tell = Callable[[float], None]
+
+_GRACE = 1.0
+_FOREVER = 1e9
+
+
+class Team(Protocol):
+    """Runs on both inputs of a pair."""
+
+    workers: int
+    independent: bool
+    """Whether runs on one input are independent of those on the other."""
+
+    def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
+        """Training runs on both inputs."""
+
+    def tally(
+        self, pair: int, gauge: Gauge, counts: tuple[int, int], deadline: float, tell: Tell
+    ) -> tuple[Reading, Reading]:
+        """The counts of the final round on both inputs."""
+
+    def close(self) -> None:
+        """End all workers."""
+
+
+def team(mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers: int | None) -> Team:
+    """Two workers where processes can be forked and there is more than one core, else this process."""
+    if workers is None:
+        workers = 2 if (os.cpu_count() or 1) > 1 else 1
+    if workers == 1 or not hasattr(os, "fork"):
+        return Alone(mechanism, firsts, seconds)
+    try:
+        return Forked(mechanism, firsts, seconds)
+    except OSError:
+        return Alone(mechanism, firsts, seconds)
+
+
+class Alone:
+    """Both inputs in this process, one after the other: one stream of randomness, whatever it is."""
+
+    workers = 1
+    independent = True
+
+    def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
+        self._runners = Runner(mechanism, firsts), Runner(mechanism, seconds)
+
+    def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
+        """Training runs on both inputs."""
+        drawn, half = list[Drawn](), deadline - max(0.0, deadline - time.monotonic()) / 2
+        for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
+            with _alarm(until):
+                drawn.append(runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2)))  # type: ignore[misc]
+        a, b = drawn
+        return a, b
+
+    def tally(
+        self, pair: int, gauge: Gauge, counts: tuple[int, int], deadline: float, tell: Tell
+    ) -> tuple[Reading, Reading]:
+        """The counts of the final round on both inputs, in turns so that a time limit cuts both alike."""
+        latest = [gauge.nothing(), gauge.nothing()]
+        turns = 16
+        try:
+            with _alarm(deadline):
+                for turn in range(turns):
+                    for side, runner in enumerate(self._runners):
+                        share = counts[side] * (turn + 1) // turns - counts[side] * turn // turns
+                        latest[side] += runner.tally(pair, gauge, share, deadline, lambda _: None)
+                    tell((turn + 1) / turns)
+        except OutOfTime:
+            pass
+        return latest[0], latest[1]
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@contextlib.contextmanager
+def _alarm(deadline: float) -> Iterator[None]:
+    """Cut a mechanism that runs in the main thread of this process long after the deadline."""
+    left = deadline - time.monotonic() + _GRACE
+    if left > _FOREVER / 2 or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def cut(*_: Any) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, cut)
+    signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Forked:
+    """One worker for each input."""
+
+    workers = 2
+
+    def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
+        self.independent = _is_ours(mechanism)
+        self._children = list[tuple[int, Connection]]()
+        try:
+            for inputs in (firsts, seconds):
+                self._children.append(_fork(mechanism, inputs))
+        except BaseException:
+            self.close()
+            raise
+
+    def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
+        """Training runs on both inputs."""
+        done = [0.0, 0.0]
+
+        def heard(side: int, news: Any) -> None:
+            done[side] = news / count
+            tell(sum(done) / 2)
+
+        a, b = self._ask([("draw", pair, count, deadline)] * 2, deadline, heard)
+        if a is None or b is None:
+            raise OutOfTime
+        return a, b
+
+    def tally(
+        self, pair: int, gauge: Gauge, counts: tuple[int, int], deadline: float, tell: Tell
+    ) -> tuple[Reading, Reading]:
+        """The counts of the final round on both inputs; of a worker that hangs, what it last told."""
+        latest = [gauge.nothing(), gauge.nothing()]
+
+        def heard(side: int, news: Any) -> None:
+            latest[side] = news
+            tell(sum(reading.runs / max(n, 1) for reading, n in zip(latest, counts, strict=True)) / 2)
+
+        found = self._ask([("tally", pair, gauge, count, deadline) for count in counts], deadline, heard)
+        a, b = (last if end is None else end for end, last in zip(found, latest, strict=True))
+        return a, b
+
+    def _ask(self, questions: Sequence[Any], deadline: float, heard: Callable[[int, Any], None]) -> list[Any]:
+        """The answers of both workers; None for one that is late and was ended."""
+        answers: list[Any] = [None, None]
+        waiting = dict[Any, int]()
+        for side, (question, (_, worker)) in enumerate(zip(questions, self._children, strict=True)):
+            with contextlib.suppress(OSError):
+                worker.send(question)
+            waiting[worker] = side
+        while waiting:
+            left = min(deadline + _GRACE - time.monotonic(), 3600)
+            ready: list[Any] = wait(list(waiting), max(left, 0))
+            if not ready and left <= 0:
+                self.close()
+                return answers
+            for pipe in ready:
+                side = waiting[pipe]
+                try:
+                    kind, news = pipe.recv()
+                except (EOFError, OSError):
+                    raise Trouble(self._death(side)) from None
+                if kind == "news":
+                    heard(side, news)
+                elif kind == "trouble":
+                    raise Trouble(news)
+                else:
+                    answers[side] = news
+                    del waiting[pipe]
+        return answers
+
+    def _death(self, side: int) -> str:
+        pid, _ = self._children[side]
+        which = "first" if side == 0 else "second"
+        _, status = os.waitpid(pid, 0)
+        self._children[side] = (0, self._children[side][1])
+        code = os.waitstatus_to_exitcode(status)
+        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return f"the process that ran the mechanism on the {which} input ended {how}"
+
+    def close(self) -> None:
+        """End both workers."""
+        for pid, pipe in self._children:
+            pipe.close()
+            if pid:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+        self._children = []
+
+
+def _is_ours(mechanism: Any) -> bool:
+    """Whether it was defined in this package, where all randomness has a new key in each process."""
+    owner = getattr(mechanism, "__self__", mechanism)
+    home, kind = str(getattr(mechanism, "__module__", "")), type(owner).__module__
+    return home.startswith("sordino.") and (kind.startswith("sordino.") or kind == "builtins")
+
+
+def _fork(mechanism: Any, inputs: Sequence[Any]) -> tuple[int, Connection]:
+    ours, theirs = Pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads: the child runs the mechanism only
+        pid = os.fork()
+    if pid:
+        theirs.close()
+        return pid, ours
+    try:
+        ours.close()
+        _serve(mechanism, inputs, theirs)
+    finally:
+        os._exit(0)
+
+
+def _serve(mechanism: Any, inputs: Sequence[Any], pipe: Connection) -> None:
+    """A worker's life: answer until the parent goes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its workers
+    faulthandler.disable()
+    _mute(pipe.fileno())
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    runner = Runner(mechanism, inputs)
+    last = 0.0
+
+    def tell(news: Any) -> None:
+        nonlocal last
+        if time.monotonic() - last > 0.1:
+            last = time.monotonic()
+            pipe.send(("news", news))
+
+    while True:
+        try:
+            verb, *rest = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            act: Callable[..., Any] = runner.draw if verb == "draw" else runner.tally
+            answer = act(*rest, tell)
+            pipe.send(("answer", answer))
+        except Trouble as trouble:
+            pipe.send(("trouble", str(trouble)))
+        except BaseException as error:
+            pipe.send(("trouble", f"the mechanism ended with {type(error).__name__}: {error}"))
+
+
+def _mute(needed: int) -> None:
+    """What the mechanism prints, in Python or below it, goes nowhere."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        if descriptor != needed:
+            os.dup2(nothing, descriptor)
+    sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
+
+
+def raised_always(drawn: Drawn) -> Raised | None:
+    """The exception that every run raised, if so."""
+    names = {drawn.table.names.get(int(shape), "") for shape in set(drawn.table.shape.tolist())}
+    if len(names) != 1 or not (name := names.pop()).startswith("raises "):
+        return None
+    column = drawn.table.columns[".error"].atoms
+    return Raised(name.removeprefix("raises "), drawn.table.names.get(int(column[0]), "") if column is not None else "")
