@@ -193,7 +193,7 @@ def test_a_mechanism_may_not_learn_from_what_it_did_to_its_input() -> None:
         {"workers": 0}, {"workers": 1.5}, {"workers": "all"},
         {"neighbors": "next door"}, {"neighbors": 3},
     ],
-    ids=str,
+    ids=lambda x: str(x).partition(" at 0x")[0],
 )  # fmt: skip
 def test_bad_arguments_are_refused_before_anything_runs(wrong: dict[str, Any]) -> None:
     def never(_: Any) -> Any:
@@ -218,7 +218,7 @@ def test_what_is_no_mechanism_is_refused() -> None:
         {"neighbors": "unchecked"}, {"neighbors": lambda a, b: True}, {"neighbors": "nonsense"}, {"length": 0},
         {"length": 1.5}, {"domain": (3, 1)}, {"domain": "ab"}, {"neighbors": "histogram", "domain": ["a"]},
     ],
-    ids=str,
+    ids=lambda x: str(x).partition(" at 0x")[0],
 )  # fmt: skip
 def test_a_search_that_cannot_be_made_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):

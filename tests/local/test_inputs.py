@@ -69,7 +69,7 @@ def test_names_in_every_form(values: Any) -> None:
         np.array([-1]), pa.array([0, None]), np.ma.array([0, 1], mask=[True, False]), [], np.array([], int), [0, 2**70],
         pd.Series([0, None]), [True, "x"],
     ],
-    ids=repr,
+    ids=lambda v: type(v).__name__ + (repr(v) if len(repr(v)) < 40 and " at 0x" not in repr(v) else ""),
 )  # fmt: skip
 def test_bad_answers_are_refused_and_nothing_is_drawn(kind: Any, values: Any) -> None:
     script = Script([])
