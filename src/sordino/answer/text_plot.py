@@ -44,7 +44,7 @@ def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], w
     hill, *paths = ([at * height / top for at in _columns(x, curve, width)] for curve in (area, *lines))
     rows = [[" "] * width for _ in range(height)]
     for column, level in enumerate(hill):
-        eighths = round(8 * level)
+        eighths = min(round(8 * level), 8 * height)  # between points far apart floats may overshoot
         for row in range(math.ceil(eighths / 8)):
             rows[row][column] = _EIGHTHS_UP[min(8, eighths - 8 * row)]
     for path, mark in zip(paths, LINES, strict=False):

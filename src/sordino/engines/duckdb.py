@@ -186,7 +186,7 @@ def arrow(frame: Any) -> Any:
     if isinstance(frame, pa.Table):
         return frame
     if hasattr(frame, "to_arrow"):
-        return frame.toarrow()
+        return frame.to_arrow()
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
