@@ -43,7 +43,9 @@ def measured(run: Callable[[Any], Answer], k: int, persons: int, seconds: float)
     """Mean squared errors with their standard errors, over as many runs as the time allows, five at least."""
     true = answers(k, persons)
     shares = np.bincount(true, minlength=k) / persons
-    raw, consistent, times = [], [], []
+    raw: list[float] = []
+    consistent: list[float] = []
+    times: list[float] = []
     start = process_time()
     while len(raw) < 5 or (process_time() - start < seconds and len(raw) < 400):
         one = run(true)
