@@ -240,12 +240,13 @@ def _sums(numeric: Sequence[str], parts: _Parts) -> Iterator[Score]:
         for most in (6, 32):
             bins = [cut(f, parts.columns(f), most, 16) for f in features]
             yield SumScore(tuple(parts.table(b, 10.0) for b in bins), f"the {title}, weighed one by one")
-        columns = [parts.columns(f) for f in features]
-        shared = cut_together(features, [c for pair in columns for c in pair], 64, 16)
-        counts = [parts.counts(b) for b in shared]
-        first, second = (np.sum([pair[side] for pair in counts], axis=0) for side in (0, 1))
-        weights = log_ratios(first, second, parts.sizes, 10.0)
-        yield SumScore(tuple(TableScore(b, weights) for b in shared), f"the {title}, weighed alike")
+        columns = [column for f in features for column in parts.columns(f)]
+        for most in (8, 64):  # few bins where each coordinate tells little
+            shared = cut_together(features, columns, most, 16)
+            counts = [parts.counts(b) for b in shared]
+            first, second = (np.sum([pair[side] for pair in counts], axis=0) for side in (0, 1))
+            weights = log_ratios(first, second, parts.sizes, 10.0)
+            yield SumScore(tuple(TableScore(b, weights) for b in shared), f"the {title}, weighed alike")
 
 
 def _learned(kept: Sequence[Bins], numeric: Sequence[str], parts: _Parts) -> Iterator[Score]:
