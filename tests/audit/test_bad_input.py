@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
@@ -260,3 +261,44 @@ def test_exact_checks_refuse_the_same_claims(wrong: Any) -> None:
         exact(so.Laplace(1), epsilon=wrong)
     with pytest.raises(InvalidInput, match="delta"):
         exact(so.Laplace(1), epsilon=1, delta=wrong)
+
+
+def test_what_an_adversary_found() -> None:
+    """Leaks that once passed, and numbers that once crashed."""
+    masked = so.audit(
+        lambda d: np.ma.array([float(RNG.integers(3)), 0.0], mask=[0, d]), 0, 1, epsilon=1, samples=2000, workers=1
+    )
+    assert masked.verdict is Verdict.VIOLATED
+    left = iter(range(700))
+
+    def exhausted(d: int) -> int:
+        next(left)  # a budget that is spent in training
+        return d + 5 * int(RNG.integers(2))
+
+    report = so.audit(exhausted, 0, 1, epsilon=0.1, samples=2000, workers=1)
+    assert report.verdict is Verdict.UNDECIDED, report.summary
+    assert so.audit(so.Laplace(1), 0, 1, epsilon=np.float32(1), samples=2000).passed
+    with pytest.raises(InvalidInput, match="too near to 1"):
+        so.audit(so.Laplace(1), 0, 1, epsilon=1, confidence=Fraction(10**400 - 1, 10**400))
+
+    def leaves(rows: Any) -> Any:
+        raise SystemExit(len(rows))
+
+    assert not so.audit.replay(leaves, [1, 2], [1], epsilon=1).passed
+    undeclared = so.audit.replay(lambda rows: so.Laplace(1).release(sum(rows)), [1000, 1], [1])
+    assert undeclared.verdict is Verdict.UNDECIDED
+    assert "1000" in undeclared.summary
+
+    class Carrying(str):
+        n: int
+
+    def carries(rows: Any) -> Any:
+        told = Carrying(so.Laplace(1).release(len(rows)))
+        told.n = len(rows)
+        return told
+
+    def masks(rows: Any) -> Any:
+        return np.ma.array([so.Laplace(1).release(len(rows)), 0], mask=[False, len(rows) % 2 == 1])
+
+    for leak in (carries, masks):
+        assert so.audit.replay(leak, [1, 2], [1], epsilon=1).verdict is Verdict.VIOLATED

@@ -373,7 +373,8 @@ def test_without_a_claim_it_is_what_the_calls_were_made_for() -> None:
     assert report.epsilon == 1
     assert any("No epsilon was claimed" in note for note in report.notes)
     unknown = replay(lambda rows: Laplace(4).release(len(rows)), AGES, FEWER)
-    assert unknown.passed
+    assert unknown.verdict is Verdict.UNDECIDED
+    assert "pass epsilon= or sensitivity=" in unknown.summary
     assert unknown.epsilon == 0.25
     assert dict(unknown.facts)["epsilon observed"] == "epsilon 0.25"
 

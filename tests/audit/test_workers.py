@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
+import math
 import os
 import signal
 import subprocess
@@ -16,15 +19,20 @@ import numpy as np
 import pytest
 
 from sordino import Laplace
+from sordino.audit.claim import Claim
 from sordino.audit.sampled.bins import Bins
+from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.events import Event, Gauge, Reading
 from sordino.audit.sampled.features import Value, Whole
 from sordino.audit.sampled.outputs import Table, encode
 from sordino.audit.sampled.runs import OutOfTime, Runner, Trouble, in_batches
 from sordino.audit.sampled.scores import TableScore
 from sordino.audit.sampled.workers import Alone, Forked, Team, team
+from sordino.audit.specimens import SPECIMENS
+from tape import Tape, replay
 
 LATER = 1e18
+ZOO = {specimen.name: specimen for specimen in SPECIMENS}
 
 
 def nothing(_: Any) -> None:
@@ -320,13 +328,29 @@ def test_only_what_is_surely_independent_is_taken_so() -> None:
     finally:
         for team in teams:
             team.close()
-    assert Alone(closes_over, [0], [1]).independent
+    wrapped = functools.wraps(Laplace.release)(closes_over)
+    mechanisms: list[Any] = [closes_over, wrapped, Laplace(1), ZOO["laplace"].mechanism]
+    assert [Alone(mechanism, [0], [1]).independent for mechanism in mechanisms] == [False, False, True, True]
 
 
 def test_missing_marks_count_against_a_violation() -> None:
     profile = np.zeros(3, np.int64)
-    reading = Reading(4, 2, profile, (np.array([True, False]), np.array([True, False])))
+    reading = Reading(4, 2, profile, marks=(np.array([True, False]), np.array([True, False])))
     assert reading.marked(6, False).tolist() == [True, False, True, False, False, False]
     assert (reading + reading).marked(9, True).sum() == 5
     told = Reading(4, 2, profile)  # a worker that hangs: its last news has no marks
     assert told.marked(5, True).all()
+
+
+def test_pairs_do_not_depend_on_the_order_of_runs() -> None:
+    """Sorted batches would align the hits of both inputs: all discordant pairs would be of one kind."""
+    n, hits, misses = 64_000, 3400, 3200
+    gauge = dataclasses.replace(seen_before(encode([0, 1])), pairs=True)
+    claim = Claim.read(1, 0)
+    first, second = (np.arange(n) < count for count in (hits, misses))
+    profile = np.zeros(2, np.int64)
+    with replay(Tape(5)):
+        found = certify(
+            gauge, (Reading(n, hits, profile, 0, (first,)), Reading(n, misses, profile, 0, (second,))), n, claim, 0.1
+        )
+    assert found.epsilon < math.log(hits / misses)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
+import numpy as np
+
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import bounds, closed_unit, float_upper, show
 
@@ -38,10 +40,10 @@ class Claim:
 
 
 def _generous(given: Any, upper: Fraction) -> Fraction:
-    if isinstance(given, float) and given != 0:
+    if isinstance(given, float | np.floating) and given != 0:
         return max(upper, Fraction(math.nextafter(float(given), math.inf)))
     return upper
 
 
 def _plain(given: Any) -> float:
-    return float(given) if isinstance(given, float) else float_upper(Fraction(given))
+    return float(given) if isinstance(given, float | np.floating) else float_upper(Fraction(given))

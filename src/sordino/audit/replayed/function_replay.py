@@ -151,6 +151,10 @@ class _Audit:
         """The verdict on the total, all else being in order."""
         delta = self.claim.delta
         claim = self.claim.epsilon
+        if claim is None and worst.declared is None:
+            why = f"nothing is claimed, and not every call declares a sensitivity; observed is {cost_range(found)}"
+            said = sentence(f"{why}: pass epsilon= or sensitivity=")
+            return self._made(Verdict.UNDECIDED, said, runs, worst, found=found)
         if claim is None:
             return self._made(Verdict.HOLDS, f"{_ALIKE}.", runs, worst, found=found)
         within = worst.cost.within(claim, delta)

@@ -234,7 +234,7 @@ def _result(function: Callable[[Any], Any], data: Any) -> Any:
     try:
         result = function(_own(data))
         return list(result) if isinstance(result, Iterator) else result
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Raised(type(error).__name__, brief_error(error))
 
 

@@ -29,6 +29,7 @@ __all__ = ["Opaque", "difference"]
 
 _PLAIN = (str, bytes, bytearray, int, Fraction, timedelta, tzinfo, range, slice, type, PurePath, UUID,
           type(None), type(...), Enum)  # fmt: skip
+_CARRIERS = (str, bytes, int, float, list, tuple, dict, set, frozenset, np.ndarray)
 _DEEPEST = 100
 _MADE_IN_PYTHON = 1 << 9
 """Py_TPFLAGS_HEAPTYPE."""
@@ -68,6 +69,9 @@ def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Fo
     if id(one) in above or len(above) > _DEEPEST:
         raise Opaque(f"a {type(one).__name__} that holds itself")
     above = (*above, id(one))
+    carried, also = _beside(one), _beside(other)
+    if (carried or also) and (found := _mappings(f"what {place} carries", carried, also, f"{where}.", above)):
+        return found
     match one:
         case float():
             same = struct.pack("d", one) == struct.pack("d", other) or (one != one and other != other)
@@ -77,6 +81,9 @@ def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Fo
             same = repr(one) == repr(other)
         case _ if isinstance(one, _PLAIN):
             same = one == other
+        case np.ma.MaskedArray():
+            cells, others = ([np.ma.getmaskarray(x), x.filled(0)] for x in (one, other))
+            return _listed(place, cells, others, where, above)
         case np.generic() | np.ndarray():
             return _arrays(place, np.asarray(one), np.asarray(other), where, above)
         case Answer():
@@ -90,6 +97,13 @@ def _difference(one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Fo
         case _:
             return _objects(one, other, where, above)
     return None if same else _Found(f"{place} is", brief(one), brief(other))
+
+
+def _beside(value: Any) -> dict[str, Any]:
+    """What an object of a class derived from a plain type carries beside its value."""
+    if not isinstance(value, _CARRIERS) or isinstance(value, Enum) or not type(value).__flags__ & _MADE_IN_PYTHON:
+        return {}
+    return dict(getattr(value, "__dict__", {}))
 
 
 def _listed(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
@@ -110,8 +124,6 @@ def _mappings(place: str, one: Any, other: Any, where: str, above: tuple[int, ..
 
 
 def _arrays(place: str, one: Any, other: Any, where: str, above: tuple[int, ...]) -> _Found | None:
-    if isinstance(one, np.ma.MaskedArray):
-        raise Opaque("a masked array")
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         a, b = (f"{x.dtype} of shape {x.shape}" for x in (one, other))
         return _Found(f"{place} is", a, b)

@@ -6,10 +6,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+import numpy.typing as npt
+
 from sordino.audit.claim import Claim
 from sordino.audit.sampled.bounds import delta_lower, epsilon_lower, least_probability, most_probability, ratio_lower
 from sordino.audit.sampled.event_words import number
 from sordino.audit.sampled.events import Gauge, Reading
+from sordino.mechanisms import bits
+from sordino.mechanisms.bits import CHUNK
 from sordino.privacy.ball import ball, certified, lower
 
 __all__ = ["Certified", "certify", "rounded_down"]
@@ -39,7 +44,7 @@ def certify(gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: C
 
 
 def _in_pairs(here: Reading, there: Reading, runs: int, alpha: float, inputs: tuple[str, str]) -> Certified:
-    first, second = here.marked(runs, False), there.marked(runs, True)
+    first, second = _in_random_order(here.marked(runs, False)), there.marked(runs, True)
     both = int((first & second).sum())
     missing = runs - sum(map(len, here.marks))
     ratio = ratio_lower(int(first.sum()) - both, int(second.sum()) - both, int(first.sum()) + missing, runs, alpha)
@@ -48,6 +53,13 @@ def _in_pairs(here: Reading, there: Reading, runs: int, alpha: float, inputs: tu
     epsilon = max(0.0, lower(certified(lambda: ball(ratio).log())))
     words = f"is at least {rounded_down(_float_below(ratio))} times as likely on the {inputs[0]} input as on the {inputs[1]}"
     return Certified(epsilon, 0.0, words)
+
+
+def _in_random_order(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Runs come in any order, a batch may even be sorted; pairs must not depend on it."""
+    source = bits.source()
+    words = [source.words(min(CHUNK, len(marks) - i)).copy() for i in range(0, len(marks), CHUNK)]
+    return marks[np.argsort(np.concatenate(words))]
 
 
 def _float_below(value: Fraction) -> float:

@@ -74,12 +74,13 @@ class Reading:
     runs: int
     hits: int
     profile: npt.NDArray[np.int64]
+    raised: int = 0
     marks: tuple[npt.NDArray[np.bool_], ...] = ()
     """Where the event happened, run by run, if pairs are counted."""
 
     def __add__(self, other: Reading) -> Reading:
         runs, hits, profile = self.runs + other.runs, self.hits + other.hits, self.profile + other.profile
-        return Reading(runs, hits, profile, self.marks + other.marks)
+        return Reading(runs, hits, profile, self.raised + other.raised, self.marks + other.marks)
 
     def marked(self, runs: int, missing: bool) -> npt.NDArray[np.bool_]:
         """All marks; runs that were not made are as said."""
@@ -101,7 +102,7 @@ class Gauge:
         places = np.searchsorted(self.edges, self.score.of(binned))
         profile = np.bincount(places, minlength=len(self.edges) + 1)
         happens = self.event.of(binned)
-        return Reading(table.size, int(happens.sum()), profile, (happens,) if self.pairs else ())
+        return Reading(table.size, int(happens.sum()), profile, table.raised(), (happens,) if self.pairs else ())
 
     def nothing(self) -> Reading:
         """Before the first batch."""

@@ -25,6 +25,7 @@ __all__ = ["Outcome", "Trial", "certified_report", "undecided"]
 
 _BARS = 24
 _CURVE = 41
+_SHIFT = 0.25
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
         )
     if min(reading.runs for reading in outcome.readings) < outcome.planned / 2:
         return Verdict.UNDECIDED, "More than half of the final runs failed or were not made in time, so nothing can be said."
+    if _exhausted(outcome):
+        return Verdict.UNDECIDED, (
+            "The mechanism raised in many more final runs than in training: it behaves otherwise after many runs. "
+            "Make what it uses up, such as a budget, anew in each run."
+        )
     if outcome.constant:
         return Verdict.UNDECIDED, (
             "The mechanism always gives the same output on each input, and not the same on both: it shows no randomness. "
@@ -111,6 +117,11 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
     return Verdict.HOLDS, (
         f"No violation of {claimed} was found; {needed}. This is no proof: other inputs or rarer events may show more."
     )
+
+
+def _exhausted(outcome: Outcome) -> bool:
+    sides = zip(outcome.drawn, outcome.readings, strict=True)
+    return any(r.raised / max(r.runs, 1) - d.table.raised() / d.table.size > _SHIFT for d, r in sides)
 
 
 def _seconds(start: float) -> str:

@@ -83,6 +83,10 @@ class Table:
         kept = {name: column for name, column in self.columns.items() if name in places}
         return Table(self.size, kept, self.shape, self.names, self.opaque)
 
+    def raised(self) -> int:
+        """In how many runs an exception was the output."""
+        return int(np.isin(self.shape, _raised_kinds(self.names)).sum())
+
     def column(self, name: str) -> Column:
         """A column, all missing where no output had such a place."""
         found = self.columns.get(name)
@@ -108,6 +112,10 @@ def mix(seed: Any, value: Any) -> Codes:
         z = (z ^ (z >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
     mixed: Codes = ((z ^ (z >> np.uint64(29))) >> np.uint64(1) | np.uint64(1)).astype(np.int64)
     return mixed
+
+
+def _raised_kinds(names: dict[int, str]) -> list[int]:
+    return [code for code, name in names.items() if name.startswith("raises ")]
 
 
 def encode(outputs: Sequence[Any] | npt.NDArray[Any]) -> Table:
@@ -222,6 +230,8 @@ class _Sheet:
 
     def fill(self, values: list[Any], where: Any, name: str, depth: int) -> Codes | int:
         """Fill in values of any kinds; codes of their shapes."""
+        if np.ma.MaskedArray in set(map(type, values)):
+            values = [value.tolist() if np.ma.isMaskedArray(value) else value for value in values]
         classes = {t: _class(t) for t in set(map(type, values))}
         types = set(classes.values())
         if len(types) == 1:

@@ -48,6 +48,8 @@ def read_request(
         _whole("workers", workers, 1, 2, "Pass 1 to run in this process, 2 for one process for each input, or None.")
     limit = _FOREVER if seconds is None else float(positive("seconds", seconds, "Pass None for no limit.").lower)
     alpha = float_lower(1 - bounds("confidence", confidence).upper)
+    if alpha <= 0:
+        raise InvalidInput(f"confidence={show(confidence)}", "it is too near to 1", "Pass a number such as 0.999999.")
     return Request(str(name or named(mechanism)), claim, float(level.lower), alpha, int(samples), min(limit, _FOREVER))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import inspect
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from sordino.audit.sampled.events import Gauge, Reading
@@ -28,6 +30,7 @@ __all__ = ["Team", "team"]
 Side = Literal[0, 1]
 Tell = Callable[[float], None]
 
+_PACKAGE = Path(__file__).parents[2]
 _GRACE = 1.0
 _FOREVER = 1e9
 
@@ -54,7 +57,8 @@ class Team(Protocol):
 def team(mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers: int | None) -> Team:
     """Two workers where processes can be forked and there is more than one core, else this process."""
     if workers is None:
-        workers = 2 if (os.cpu_count() or 1) > 1 else 1
+        # polars keeps threads that a forked process waits for in vain
+        workers = 2 if (os.cpu_count() or 1) > 1 and "polars" not in sys.modules else 1
     if workers == 1 or not hasattr(os, "fork"):
         return Alone(mechanism, firsts, seconds)
     try:
@@ -64,12 +68,12 @@ def team(mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers:
 
 
 class Alone:
-    """Both inputs in this process, one after the other: one stream of randomness, whatever it is."""
+    """Both inputs in this process, one after the other."""
 
     workers = 1
-    independent = True
 
     def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
+        self.independent = _is_ours(mechanism)
         self._runners = Runner(mechanism, firsts), Runner(mechanism, seconds)
 
     def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
@@ -214,14 +218,25 @@ class Forked:
 
 
 def _is_ours(mechanism: Any) -> bool:
-    """Whether it was defined in this package, where all randomness has a new key in each process."""
-    owner = getattr(mechanism, "__self__", mechanism)
-    home, kind = str(getattr(mechanism, "__module__", "")), type(owner).__module__
-    return home.startswith("sordino.") and (kind.startswith("sordino.") or kind == "builtins")
+    """Whether its code is in this package, where all randomness has a new key in each process and none is per input."""
+    owner = getattr(mechanism, "__self__", None if inspect.isfunction(mechanism) else mechanism)
+    if owner is not None:
+        kind = type(owner)
+        home = sys.modules.get(kind.__module__)
+        if not _is_here(getattr(home, "__file__", None)) or getattr(home, kind.__qualname__, None) is not kind:
+            return False
+        if mechanism is owner:
+            return True
+    return _is_here(getattr(getattr(mechanism, "__code__", None), "co_filename", None))
+
+
+def _is_here(path: str | None) -> bool:
+    return path is not None and Path(path).is_relative_to(_PACKAGE)
 
 
 def _fork(mechanism: Any, inputs: Sequence[Any]) -> tuple[int, Connection]:
     ours, theirs = Pipe()
+    parent = os.getpid()  # known before the fork: a child whose parent is gone already must notice
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads: the child runs the mechanism only
         pid = os.fork()
@@ -230,17 +245,16 @@ def _fork(mechanism: Any, inputs: Sequence[Any]) -> tuple[int, Connection]:
         return pid, ours
     try:
         ours.close()
-        _serve(mechanism, inputs, theirs)
+        _serve(mechanism, inputs, theirs, parent)
     finally:
         os._exit(0)
 
 
-def _serve(mechanism: Any, inputs: Sequence[Any], pipe: Connection) -> None:
+def _serve(mechanism: Any, inputs: Sequence[Any], pipe: Connection, parent: int) -> None:
     """A worker's life: answer until the parent goes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its workers
     faulthandler.disable()
     _mute(pipe.fileno())
-    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
