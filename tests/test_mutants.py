@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,6 @@ def test_a_change_that_harms_nobody_survives_and_one_that_breaks_everything_cras
     tests = ("tests/mechanisms/test_lattice.py::test_shape_and_order_are_kept",)
     old = "return cls._for(s, s / positive"
     harmless = Mutant("harmless", "room", "mechanisms/laplace.py", old, f"hint = hint\n        {old}", "None.", tests, tests)
-    broken = Mutant(
-        "broken", "room", "mechanisms/laplace.py", "class Laplace(Additive):", "class Laplace(None):", "All.", tests, tests
-    )
+    broken = replace(harmless, file="mechanisms/lattice.py", old="class Lattice:", new="class Lattice(None):")
     assert trial(harmless, tmp_path, 600, own=True).status == "survived"
     assert trial(broken, tmp_path, 600, own=True).status == "crashed"
