@@ -29,8 +29,8 @@ _PLACES = 64
 _NEAR = 0.99
 _SHARES = (0.4, 0.7)
 _SHORTLIST = 10
-_CARE = (0.25, 1.0)
-"""How many standard deviations are taken off what training saw: of events that are easy to say, and of fitted ones."""
+_CARE = (0.25, 1.0, 0.25, 1.0)
+"""By complexity, how many standard deviations are taken off what training saw: more where more was fitted."""
 _LOGISTIC_ROWS = 150_000
 _FEWEST_ROWS = 500
 _TREES = (15, 45)
@@ -103,7 +103,7 @@ class _Parts:
         sizes = [a.size + b.size for a, b in zip(*self.tables[1:], strict=True)]
         if event.swapped:
             hits, sizes = hits[::-1], sizes[::-1]
-        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[_complexity(event) > 0])
+        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[_complexity(event)])
         return dataclasses.replace(event, predicted=float(bound))
 
 
