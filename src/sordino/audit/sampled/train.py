@@ -29,7 +29,7 @@ _PLACES = 64
 _NEAR = 0.99
 _SHARES = (0.4, 0.7)
 _SHORTLIST = 10
-_CARE = (0.25, 1.0, 0.25, 1.0)
+_CARE = (0.6, 1.0, 0.6, 1.0)
 """By complexity, how many standard deviations are taken off what training saw: more where more was fitted."""
 _LOGISTIC_ROWS = 150_000
 _FEWEST_ROWS = 500

@@ -131,7 +131,10 @@ REFERENCE = (
         "one-time-rappor", lambda d, *, size: rappor(d, size, f=0.95),
         0.598, 0.600, 6 * _ONCE, epsilon=8 * _ONCE, **_VALUES,
     ),
-    _row("laplace-parallel", lambda d, *, size: parallel(d, 20, 200, size), 0.035, 0.030, 0.1, **_NUMBER),
+    _row(
+        "laplace-parallel", lambda d, *, size: parallel(d, 20, 200, size),
+        0.035, 0.030, 0.1, neighbors="number", pair=(0, 1),
+    ),
     _row("sparse-vector-34-parallel", _both, 0.261, 0.262, 0.434, **_CROSS),
     _row("prefix-sum", lambda d, *, size: prefix_sums(d, 10, size), 0.504, 0.577, 1.0, **_ALL),
     _row(
