@@ -298,3 +298,13 @@ def test_refusals(bad: dict[str, Any]) -> None:
 def test_training_values_that_are_refused(train_value: Any) -> None:
     with pytest.raises(InvalidInput):
         Holdout(np.zeros(10), epsilon=1).check(train_value, lambda r: r)
+
+
+def test_a_question_that_leaves_on_one_row_counts_nothing_there() -> None:
+    def leaves(rows: Any) -> Any:
+        if (rows == 3).any():
+            raise SystemExit(3)
+        return np.ones(len(rows))
+
+    sample = GuardedSample.of(np.array([1, 2, 3]))
+    assert sample.total(leaves) == 2 * GRID

@@ -104,7 +104,7 @@ def levels(values: npt.NDArray[np.float64]) -> Levels:
 def _tried(phi: Phi, parts: tuple[Any, ...], rows: int) -> npt.NDArray[np.float64] | None:
     try:
         return _numbers(phi(*parts), rows)
-    except Exception:
+    except (Exception, SystemExit):  # leaving because of a row would tell of it
         return None
 
 
