@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.local import affine, direct, hadamard, hashing, one_bit, subset, unary
+from sordino.local.fields import POLYNOMIALS
 from sordino.mechanisms import randomized_response
 
 Law = dict[Hashable, Fraction]
@@ -113,3 +114,14 @@ def speaks_for(protocol: Any, report: Hashable) -> list[int]:
     """The supports of one report, one entry for each category."""
     column: Any = np.frombuffer(report, np.uint8)[None, :] if isinstance(report, bytes) else np.array([report], np.int64)
     return [int(c) for c in protocol.supports(column)]
+
+
+def polynomial_product(a: int, b: int, order: int) -> int:
+    """a b in a field of a power of two: multiplied term by term, then divided by the polynomial of the field."""
+    total = 0
+    for i in range(b.bit_length()):
+        if b >> i & 1:
+            total ^= a << i
+    while total >= order:
+        total ^= POLYNOMIALS[order] << total.bit_length() - order.bit_length()
+    return total

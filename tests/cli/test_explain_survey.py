@@ -44,7 +44,7 @@ def percentage(shown: str) -> float:
 def test_the_number_of_answers_is_the_planners(categories: int, error: str) -> None:
     text = explained("--epsilon", "1", "--categories", str(categories), "--error", error)
     direct = so.local.Direct.calibrated(epsilon=1, categories=categories)
-    needed = so.local.persons_needed(1, categories, Fraction(error), population=True, protocol=direct)
+    needed = direct.persons_needed(Fraction(error), population=True)
     shown = entry(text, f"answers for an error of ±{100 * float(error):g} %").replace(",", "")
     assert int(shown) == pytest.approx(needed, rel=1e-9)
     honest = entry(text, "so many if everybody told the truth").replace(",", "")
@@ -65,7 +65,7 @@ def test_protocols_stand_in_the_order_of_choose(epsilon: str, categories: int, p
                 assert 100 * Z * true * (1 - 1e-9) <= percentage(error) <= 100 * Z * true * 1.0011
             else:
                 assert error == "over 100 %"
-        assert int(needed.replace(",", "")) == so.local.persons_needed(1, categories, 0.01, protocol=one.protocol)
+        assert int(needed.replace(",", "")) == one.protocol.persons_needed(0.01)
         assert int(bits) == one.bits
 
 

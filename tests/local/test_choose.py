@@ -71,7 +71,7 @@ def test_bad_most_bits_are_refused(bits: Any) -> None:
 def test_so_many_persons_are_enough_and_fewer_are_not(epsilon: float, categories: int, population: bool) -> None:
     """The widest interval over all possible counts is just what was asked for."""
     protocol = local.choose(epsilon, categories, 10_000).protocol
-    n = local.persons_needed(epsilon, categories, 0.01, population=population, protocol=protocol)
+    n = protocol.persons_needed(0.01, population=population)
     assert n == local.persons_needed(epsilon, categories, 0.01, population=population)
     law = SupportLaw(n, protocol.own, protocol.other, population)
     p, q = float(protocol.own), float(protocol.other)
@@ -91,3 +91,26 @@ def test_more_is_needed_for_more() -> None:
 def test_bad_errors_are_refused(error: Any) -> None:
     with pytest.raises(InvalidInput, match="error"):
         local.persons_needed(1, 4, error)
+
+
+def test_a_plan_too_large_to_be_counted_is_still_a_plan() -> None:
+    assert local.persons_needed(0.001, 2, 0.01) == local.Direct.calibrated(epsilon=0.001, categories=2).persons_needed(0.01)
+
+
+@pytest.mark.parametrize("categories", [2**26, 2**40])
+def test_no_protocol_is_chosen_whose_shares_cannot_be_estimated(categories: int) -> None:
+    with pytest.raises(InvalidInput, match="prefixes"):
+        local.choose(1, categories, 100)
+
+
+@pytest.mark.parametrize("epsilon", [6, 8, 9, 50, 90])
+def test_hashing_is_calibrated_for_all_the_categories_it_promises(epsilon: int) -> None:
+    assert local.LocalHashing.calibrated(epsilon=epsilon, categories=2**48).limit < 2**62
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-13, 101, 1e300])
+@pytest.mark.parametrize("kind", [local.Direct, local.Hadamard, local.LocalHashing])
+def test_epsilons_that_hide_all_or_nothing_are_refused(kind: Any, epsilon: float) -> None:
+    for make in (lambda: kind.calibrated(epsilon=epsilon, categories=3), lambda: local.choose(epsilon, 3, 10)):
+        with pytest.raises(InvalidInput, match="epsilon"):
+            make()

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import nmod_poly
 from scipy.special import bdtr, bdtrc, chdtrc
 
 import sordino.local as local
+from local_laws import polynomial_product
 from sordino.local.draws import below, chance
-from sordino.local.fields import add, is_order, next_prime, product
+from sordino.local.fields import POLYNOMIALS, add, is_order, least_order, next_prime, product, products, subtract
 from sordino.local.packed import bit_sums, row_width
 from sordino.mechanisms.lanes import bernoulli_lanes
 from statistics_of_draws import ACCEPT, REJECT
@@ -23,7 +25,7 @@ LARGE: list[Any] = [
     kind.calibrated(epsilon=epsilon, categories=k)
     for epsilon, k in ((1, 12), (1, 300), (3, 70))
     for kind in (local.Direct, local.Unary, local.LocalHashing, local.Subset, local.AffineSubset, local.Hadamard)
-]
+] + [local.AffineSubset.calibrated(epsilon=epsilon, categories=k) for epsilon, k in ((1, 15), (0.5, 16), (3, 254), (1, 256))]
 
 
 def _two_sided(count: int, of: int, probability: float) -> float:
@@ -123,7 +125,7 @@ def test_bit_sums_over_many_blocks() -> None:
     assert (bit_sums(packed, 4096) == bits.sum(0)).all()
 
 
-@pytest.mark.parametrize("order", [2, 3, 4, 5, 7, 8, 16, 32, 256])
+@pytest.mark.parametrize("order", [2, 3, 4, 5, 7, 8, 16, 32, 64, 128, 256, 257, 512])
 def test_fields_are_fields(order: int) -> None:
     everything = np.arange(order)
     table = np.array([product(everything, np.int64(a), order) for a in range(order)])
@@ -134,6 +136,37 @@ def test_fields_are_fields(order: int) -> None:
     for a, b, c in np.random.default_rng(order).integers(0, order, (200, 3)).tolist():
         assert product(a, add(b, c, order), order) == add(product(a, b, order), product(a, c, order), order)
         assert product(a, product(b, c, order), order) == product(product(a, b, order), c, order)
+        assert subtract(add(a, b, order), b, order) == a
+
+
+def test_polynomials_are_the_least_irreducible_ones() -> None:
+    assert list(POLYNOMIALS) == [2**degree for degree in range(2, 25)]
+    for order, polynomial in POLYNOMIALS.items():
+        first = next(n for n in range(order, 2 * order) if _is_irreducible(n))
+        assert polynomial == first
+
+
+def _is_irreducible(bits: int) -> bool:
+    _, factors = nmod_poly([bits >> i & 1 for i in range(bits.bit_length())], 2).factor()
+    return [power for _, power in factors] == [1]
+
+
+@pytest.mark.parametrize("order", POLYNOMIALS)
+def test_products_are_those_of_polynomials(order: int) -> None:
+    a, b = np.random.default_rng(order).integers(0, order, (2, 60))
+    a[:3], b[1:5], a[5:8], b[7:9] = 0, 0, order - 1, order - 1
+    slow = [[polynomial_product(x, y, order) for y in b.tolist()] for x in a.tolist()]
+    assert products(a[:, None], b, order).tolist() == slow
+    assert products(a, b, order).tolist() == np.diag(slow).tolist()
+    assert products(a, b, order).dtype == np.int64
+    assert product(a[:, None], b, order).tolist() == slow
+    assert [product(x, y, order) for x, y in zip(a.tolist(), b.tolist(), strict=True)] == np.diag(slow).tolist()
+
+
+@pytest.mark.parametrize("order", [7, 65537, 2**24 - 3])
+def test_products_in_prime_fields(order: int) -> None:
+    a, b = np.random.default_rng(order).integers(0, order, (2, 60))
+    assert products(a[:, None], b, order).tolist() == [[x * y % order for y in b.tolist()] for x in a.tolist()]
 
 
 def test_primes() -> None:
@@ -145,6 +178,13 @@ def test_primes() -> None:
     assert not is_order(512)
 
 
+def test_the_smallest_field_is_taken() -> None:
+    fields = [n for n in range(2, 2100) if all(n % d for d in range(2, n)) or n & n - 1 == 0]
+    assert [least_order(n) for n in range(2, 2049)] == [min(f for f in fields if f >= n) for n in range(2, 2049)]
+    assert [least_order(n) for n in (4093, 4094, 2**16, 2**24 - 2, 2**24)] == [4093, 4096, 2**16, 2**24, 2**24]
+    assert least_order(2**24 + 1) == 2**24 + 43
+
+
 @pytest.mark.parametrize(("values", "categories"), [(2, 8), (3, 9), (3, 20), (4, 16), (5, 25), (8, 20)])
 def test_collisions_are_as_stated(values: int, categories: int) -> None:
     h = local.LocalHashing(3, categories, values=values)
@@ -154,12 +194,53 @@ def test_collisions_are_as_stated(values: int, categories: int) -> None:
         assert (hashes[:, x] == hashes[:, y]).sum() == values ** (h.digits - 1) - 1
 
 
-@pytest.mark.parametrize("size", [1, 3, 5])
-def test_affine_sets_are_a_design(size: int) -> None:
-    points = {(a, b): {x for x in range(7) if (a * x + b) % 7 < size} for a in range(1, 7) for b in range(7)}
-    assert all(len(s) == size for s in points.values())
-    for x, y in combinations(range(7), 2):
-        assert sum(x in s and y in s for s in points.values()) == size * (size - 1)
+@pytest.mark.parametrize("points", [4, 5, 7, 8])
+def test_affine_sets_are_a_design(points: int) -> None:
+    binary = points in POLYNOMIALS
+    for size in range(1, points):
+        protocol = local.AffineSubset(3, points, size=size)
+        reports = np.arange(points, points**2)
+        sets = [set(np.flatnonzero(protocol.supports(reports[i : i + 1])).tolist()) for i in range(len(reports))]
+        for report, members in zip(reports.tolist(), sets, strict=True):
+            a, b = divmod(report, points)
+            images = [polynomial_product(a, x, points) ^ b if binary else (a * x + b) % points for x in range(points)]
+            assert members == {x for x in range(points) if images[x] < size}
+        assert all(len(s) == size for s in sets)
+        for x, y in combinations(range(points), 2):
+            assert sum(x in s and y in s for s in sets) == size * (size - 1)
+
+
+@pytest.mark.parametrize("categories", [2, 3, 6, 7, 8, 14, 16, 31, 32])
+def test_sums_over_windows_are_right_for_every_size(categories: int) -> None:
+    points = least_order(categories)
+    reports = np.random.default_rng(categories).integers(points, points**2, 500)
+    reports = reports[reports // points != points - 1] if points > 2 else reports  # a multiplier that nobody drew
+    cells = np.bincount(reports, minlength=points**2)
+    for size in range(1, points):
+        protocol = local.AffineSubset(3, categories, size=size)
+        assert protocol.supports_of_cells(cells).tolist() == protocol.supports(reports).tolist()
+
+
+@pytest.mark.parametrize("categories", [2**14, 2**17, 2**24])
+def test_affine_subsets_of_large_fields(categories: int) -> None:
+    """Fields whose reports are too many for a table, with and without a table of logarithms."""
+    protocol = local.AffineSubset.calibrated(epsilon=3, categories=categories)
+    assert protocol.points == categories
+    truth = categories - 5
+    with replay(Tape(4)):
+        column = protocol.randomize(np.full(PERSONS, truth)).column
+    some = np.array([truth, 0, 1, categories // 3])
+    counts = protocol.supports_for(column, some)
+    for count, probability in zip(counts.tolist(), [protocol.own, *[protocol.other] * 3], strict=True):
+        assert _two_sided(count, PERSONS, float(probability)) > ACCEPT
+    assert _two_sided(int(counts[0]), PERSONS, float(protocol.own) * 0.95) < REJECT
+    few = [divmod(y, categories) for y in column[:200].tolist()]
+    naive = [sum(polynomial_product(a, x, categories) ^ b < protocol.size for a, b in few) for x in some.tolist()]
+    assert protocol.supports_for(column[:200], some).tolist() == naive
+    with replay(Tape(4)):
+        one = protocol.randomize_one(truth)
+    assert isinstance(one, int)
+    protocol.check(np.array([one]))
 
 
 def test_one_draw_at_a_time_is_exact() -> None:

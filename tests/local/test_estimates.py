@@ -64,6 +64,22 @@ def test_exact_coverage(protocol: Any, population: bool, confidence: float) -> N
             assert variance < fine or covered <= confidence + 0.01
 
 
+@pytest.mark.parametrize("epsilon", [36, 37, 38, 60, 100])
+def test_the_intervals_of_nearly_plain_answers(epsilon: int) -> None:
+    """Nobody lies but once in e^epsilon: who answered is known to one person, a population as from true answers."""
+    counts = np.array([1000, 0])
+    direct = local.Direct.calibrated(epsilon=epsilon, categories=2)
+    found = direct.estimate_from_counts(1000, counts)
+    assert found.lower.tolist() == pytest.approx([0.999, 0], abs=1e-5)
+    assert found.upper.tolist() == pytest.approx([1, 0.001], abs=1e-5)
+    whole = direct.estimate_from_counts(1000, counts, population=True)
+    assert whole.lower.tolist() == pytest.approx([0.05 ** (1 / 1000), 0], abs=2e-3)
+    half = direct.estimate_from_counts(1000, np.array([500, 500]))
+    assert (half.upper - half.lower < 0.0021).all()
+    mean = local.OneBitMean.calibrated(epsilon=epsilon, low=0, high=10).estimate_from_counts(1000, np.array([1000]))
+    assert mean.lower > 9.9
+
+
 def test_narrower_intervals_would_be_noticed() -> None:
     law = SupportLaw(1500, Fraction(3, 4), Fraction(1, 4), population=False)
     assert min(c for c, _ in _coverage(law, 0.93, 21)) < 0.94

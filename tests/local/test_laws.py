@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sordino.local as local
-from local_laws import Law, Walk, batch_law, client_law, speaks_for
+from local_laws import Law, Walk, batch_law, client_law, polynomial_product, speaks_for
 from sordino.privacy.ball import at_most, ball
 from sordino.privacy.exact import bounds
 
@@ -30,7 +30,9 @@ SMALL: list[Any] = [
     local.Subset(3, 4, size=1),
     local.Subset(3, 7, size=1),
     local.AffineSubset(ODDS, 4, size=2),
+    local.AffineSubset(3, 5, size=2),
     local.AffineSubset(3, 6, size=3),
+    local.AffineSubset(ODDS, 8, size=3),
     local.Hadamard(ODDS, 2),
     local.Hadamard(ODDS, 4),
 ]
@@ -133,12 +135,12 @@ def test_losses_compose_with_all_others(kind: Any) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.3, 1, 2.5])
 def test_calibrated_sizes_are_the_best_of_all(epsilon: float) -> None:
-    for k in (2, 5, 17, 40):
+    for k in (2, 5, 8, 15, 17, 40):
         odds = local.Direct.calibrated(epsilon=epsilon, categories=k).odds
         best = local.Subset.calibrated(epsilon=epsilon, categories=k)
         assert best.total_variance(1) == min(local.Subset(odds, k, size=w).total_variance(1) for w in range(1, k))
         affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
-        sizes = range(1, affine.prime)
+        sizes = range(1, affine.points)
         assert affine.total_variance(1) == min(local.AffineSubset(odds, k, size=w).total_variance(1) for w in sizes)
         hashing = local.LocalHashing.calibrated(epsilon=epsilon, categories=k)
         orders = (g for g in range(2, 30) if g in (4, 8, 16) or all(g % i for i in range(2, g)))
@@ -153,8 +155,26 @@ def test_no_protocol_beats_subset_selection() -> None:
         least = local.Subset.calibrated(epsilon=epsilon, categories=k).total_variance(1)
         for kind in KINDS:
             assert kind.calibrated(epsilon=epsilon, categories=k).total_variance(1) >= least
-        affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k).total_variance(1)
-        assert affine <= least * (1 + Fraction(8, k) ** 2)
+        assert local.AffineSubset.calibrated(epsilon=epsilon, categories=k).total_variance(1) == least
+
+
+@pytest.mark.parametrize(("k", "points", "bits"), [(4, 4, 4), (5, 5, 5), (16, 16, 8), (256, 256, 16), (4096, 4096, 24)])
+def test_with_as_many_points_as_categories_affine_subsets_are_as_good_as_all(k: int, points: int, bits: int) -> None:
+    for epsilon in (0.5, 1, 3):
+        subset = local.Subset.calibrated(epsilon=epsilon, categories=k)
+        affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
+        assert (affine.points, affine.bits) == (points, bits)
+        assert (affine.size, affine.own, affine.other) == (subset.size, subset.own, subset.other)
+
+
+def test_points_to_spare_cost_little() -> None:
+    for (epsilon, factor), (k, points) in product(
+        [(0.5, 3), (1, 3), (3, 12)], [(100, 101), (114, 127), (1000, 1009), (1328, 1361), (65522, 65536)]
+    ):
+        least = local.Subset.calibrated(epsilon=epsilon, categories=k).total_variance(1)
+        affine = local.AffineSubset.calibrated(epsilon=epsilon, categories=k)
+        assert affine.points == points
+        assert 0 < affine.total_variance(1) / least - 1 < Fraction(factor * (points - k), k**2)
 
 
 def test_known_variances() -> None:
@@ -171,6 +191,10 @@ def test_many_reports_of_the_batch_have_supports_as_the_formula_says() -> None:
     protocol = local.AffineSubset(ODDS, 6, size=3)
     column = protocol.randomize(np.arange(5)).column
     naive = [sum((int(y) // 7 * x + int(y) % 7) % 7 < 3 for y in column) for x in range(6)]
+    assert protocol.supports(column).tolist() == naive
+    protocol = local.AffineSubset(ODDS, 15, size=5)
+    column = protocol.randomize(np.arange(15)).column
+    naive = [sum(polynomial_product(int(y) // 16, x, 16) ^ int(y) % 16 < 5 for y in column) for x in range(15)]
     assert protocol.supports(column).tolist() == naive
 
 

@@ -109,7 +109,6 @@ def _rows(response: RandomizedResponse, persons: int, wanted: Fraction) -> list[
     """The design in numbers. Errors and numbers of answers are for a share of the population, whatever it is."""
     from sordino.local.direct import Direct
     from sordino.local.intervals import level, normal_quantile
-    from sordino.local.size import persons_needed
     from sordino.mechanisms.proportions import half_width
 
     slope, offset = response.coefficients
@@ -117,7 +116,7 @@ def _rows(response: RandomizedResponse, persons: int, wanted: Fraction) -> list[
     needed = "left out"
     if response.categories <= Direct.most:
         direct = Direct(response.truth / response.other, response.categories)
-        needed = f"{persons_needed(1, response.categories, wanted, CONFIDENCE, population=True, protocol=direct):,}"
+        needed = f"{direct.persons_needed(wanted, CONFIDENCE, population=True):,}"
     honest = math.ceil((Fraction(normal_quantile(level(CONFIDENCE))) / wanted) ** 2 / 4)
     return [
         ("truth probability", _share(response.truth)),
@@ -163,7 +162,6 @@ def _draw_errors(page: Page, response: RandomizedResponse, persons: int) -> None
 def _show_protocols(page: Page, response: RandomizedResponse, persons: int, wanted: Fraction) -> None:
     """The protocols that could ask this question with the same epsilon, the best first."""
     from sordino.local.intervals import level, normal_quantile
-    from sordino.local.size import persons_needed
 
     page.heading(f"Protocols for {response.categories:,} categories at this epsilon")
     choice = _choice(response, persons)
@@ -176,7 +174,7 @@ def _show_protocols(page: Page, response: RandomizedResponse, persons: int, want
             type(one.protocol).__name__,
             _error(z * one.error),
             _error(z * math.sqrt(one.worst_variance)),
-            f"{persons_needed(1, response.categories, wanted, CONFIDENCE, protocol=one.protocol):,}",
+            f"{one.protocol.persons_needed(wanted, CONFIDENCE):,}",
             f"{one.bits:,}",
             "best" if one.protocol == choice.protocol else one.objection or "",
         ]

@@ -20,14 +20,14 @@ from sordino.local.subset import Subset
 from sordino.local.unary import Unary
 from sordino.privacy.exact import Number, readable, show
 
-__all__ = ["Candidate", "Choice", "choose"]
+__all__ = ["Candidate", "Choice", "best_of", "choose", "compared"]
 
 MEMBERS: tuple[type[Frequency], ...] = (Direct, Unary, LocalHashing, Subset, AffineSubset, Hadamard)
 
 _EQUAL = Fraction(1001, 1000)
 """Variances within a thousandth count as equal."""
 
-_SLOW = "too slow to count"
+_SLOW, _MANY = "too slow to count", "too many categories to estimate at once"
 _MOST_WORK = 10**10
 """Beyond about a minute of counting a protocol is not taken while another is at hand."""
 
@@ -80,22 +80,33 @@ def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: 
     if most_bits is not None and (isinstance(most_bits, bool) or not isinstance(most_bits, int) or most_bits < 1):
         raise InvalidInput(f"most_bits={show(most_bits)}", "a report has at least one bit", "Leave it out for any length.")
     n = persons_checked(persons)
-    count, _ = counted(categories, Hadamard.most)
-    found = [_candidate(one.calibrated(epsilon=epsilon, categories=categories), n, most_bits)
-             for one in MEMBERS if count <= one.most]  # fmt: skip
-    found.sort(key=lambda one: (one.objection is not None, one.total_variance, one.bits))
-    if all(one.objection == _SLOW for one in found):
+    found = compared(epsilon, categories, n, most_bits)
+    if all(one.objection in (_SLOW, _MANY) for one in found):
+        count = found[0].protocol.categories
         rule = "no protocol can count so many categories for so many persons in reasonable time"
         hint = "Ask about fewer, or search for the frequent ones by prefixes."
         raise InvalidInput(f"{count} categories and {n} persons", rule, hint)
     if found[0].objection is not None:
         shortest = min(one.bits for one in found)
-        rule = f"the shortest report over {count} categories has {shortest} bits"
+        rule = f"the shortest report over {found[0].protocol.categories} categories has {shortest} bits"
         raise InvalidInput(f"most_bits={most_bits}", rule, "Allow more bits, or fewer categories.")
     free = [one for one in found if one.objection is None]
-    best = min((one for one in free if one.total_variance <= _EQUAL * free[0].total_variance),
-               key=lambda one: (one.bits, one.work))  # fmt: skip
+    best = best_of(free)
     return Choice(best.protocol, _reason(best, free), n, tuple(found))
+
+
+def compared(epsilon: Number, categories: Categories, persons: int, most_bits: int | None = None) -> list[Candidate]:
+    """All protocols for these categories: those that can be taken first, by variance."""
+    count, _ = counted(categories, Hadamard.most)
+    found = [_candidate(one.calibrated(epsilon=epsilon, categories=categories), persons, most_bits)
+             for one in MEMBERS if count <= one.most]  # fmt: skip
+    return sorted(found, key=lambda one: (one.objection is not None, one.total_variance, one.bits))
+
+
+def best_of(candidates: list[Candidate]) -> Candidate:
+    """The shortest and quickest of those with the least variance, or as good as that."""
+    least = min(one.total_variance for one in candidates)
+    return min((one for one in candidates if one.total_variance <= _EQUAL * least), key=lambda one: (one.bits, one.work))
 
 
 def _candidate(protocol: Frequency, persons: int, most_bits: int | None) -> Candidate:
@@ -103,6 +114,8 @@ def _candidate(protocol: Frequency, persons: int, most_bits: int | None) -> Cand
     objection = None
     if most_bits is not None and protocol.bits > most_bits:
         objection = f"longer than {most_bits} bits"
+    elif protocol.categories > Frequency.most and not protocol.cells:
+        objection = _MANY
     elif work > _MOST_WORK:
         objection = _SLOW
     worst = max(protocol.variance(persons, 0), protocol.variance(persons, 1))

@@ -1,19 +1,30 @@
-"""Small finite fields, for hash functions whose collisions are known exactly: primes, and powers of two up to 256.
+"""Finite fields, for maps of which it is known exactly how often they meet: primes, and powers of two up to 2^24.
 
-Elements are the whole numbers below the order. The same lines serve Python integers and NumPy arrays.
+Elements are the whole numbers below the order; in powers of two their bits are polynomials, added by XOR. The same lines
+serve Python integers and NumPy arrays, but for `products`, which is for arrays and quick.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from sordino.errors import InvalidInput
 
-__all__ = ["add", "checked_order", "is_order", "next_prime", "product"]
+__all__ = ["POLYNOMIALS", "add", "checked_order", "is_order", "least_order", "next_prime", "product", "products", "subtract"]
 
-_POLYNOMIALS = {4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011, 128: 0b10000011, 256: 0b100011011}
-"""Irreducible polynomials over the field of two elements, as bits."""
+Elements: TypeAlias = npt.NDArray[np.int64]
+
+_TAILS = (3, 3, 3, 5, 3, 3, 27, 3, 9, 5, 9, 27, 33, 3, 43, 9, 9, 39, 9, 5, 3, 33, 27)
+
+POLYNOMIALS = {1 << degree: 1 << degree | tail for degree, tail in enumerate(_TAILS, start=2)}
+"""For each power of two the least irreducible polynomial of its degree over the field of two elements, as bits."""
+
+_MOST_HASHED = 256
+_MOST_LOGARITHMS = 2**16
 
 
 @cache
@@ -34,25 +45,62 @@ def next_prime(n: int) -> int:
     return n
 
 
+def least_order(n: int) -> int:
+    """The number of elements of the smallest field at hand that has at least n."""
+    return min([next_prime(n), *(order for order in POLYNOMIALS if order >= n)])
+
+
 def is_order(n: int) -> bool:
-    """Whether a field of n elements is at hand."""
-    return _is_prime(n) or n in _POLYNOMIALS
+    """Whether n can be a number of hash values."""
+    return _is_prime(n) or (n in POLYNOMIALS and n <= _MOST_HASHED)
 
 
 def add(a: Any, b: Any, order: int) -> Any:
     """a + b in the field."""
-    return a ^ b if order in _POLYNOMIALS else (a + b) % order
+    return a ^ b if order in POLYNOMIALS else (a + b) % order
+
+
+def subtract(a: Any, b: Any, order: int) -> Any:
+    """a - b in the field."""
+    return a ^ b if order in POLYNOMIALS else (a - b) % order
 
 
 def product(a: Any, b: Any, order: int) -> Any:
     """a b in the field; for powers of two the product of polynomials, reduced as it grows."""
-    if order not in _POLYNOMIALS:
+    if order not in POLYNOMIALS:
         return a * b % order
     top, total = order.bit_length() - 2, a * 0
     for i in range(top + 1):
-        total = total ^ a * (b >> i & 1)
-        a = a << 1 ^ (a >> top) * _POLYNOMIALS[order]
+        total = total ^ a & -(b >> i & 1)
+        a = a << 1 ^ (a >> top) * POLYNOMIALS[order]
     return total
+
+
+def products(a: Elements, b: Elements, order: int) -> Elements:
+    """The same for arrays, by logarithms where it is worth a table, else in narrow words."""
+    if order not in POLYNOMIALS:
+        return a * b % order
+    if order <= _MOST_LOGARITHMS:
+        powers, logarithms = _tables(order)
+        return np.asarray(powers[logarithms[a] + logarithms[b]])
+    return np.asarray(product(a.astype(np.int32), b.astype(np.int32), order), np.int64)
+
+
+@cache
+def _tables(order: int) -> tuple[Elements, Elements]:
+    """The powers of a generator, twice and then zeros, and the logarithms; that of zero leads to the zeros."""
+    logarithms = np.full(order, -1)
+    generator = 1
+    while (logarithms < 0).any():
+        generator += 1
+        powers = np.ones(1, np.int64)
+        while len(powers) < order - 1:
+            powers = np.concatenate([powers, product(powers, product(powers[-1], generator, order), order)])
+        powers = powers[: order - 1]
+        logarithms[:] = -1
+        logarithms[powers] = np.arange(order - 1)
+        logarithms[0] = 2 * (order - 1)
+    return np.concatenate([powers, powers, np.zeros(2 * order, np.int64)]), logarithms
 
 
 def checked_order(order: object) -> int:

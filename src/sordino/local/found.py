@@ -15,7 +15,7 @@ class Found:
     """Frequent values, the largest share first, with shares, standard errors and intervals.
 
     All intervals hold together at the confidence, and with it no value is listed that nobody has. They come from the
-    `confirmed` reports that the search did not use, and hold for all who answered and for whom they were drawn from.
+    `confirmed` reports that the search did not use, and hold for the population that persons were drawn from.
     """
 
     answers: int
@@ -39,7 +39,8 @@ class Found:
         return pa.table({"value": pa.array(self.values, kind), **columns})
 
     def __str__(self) -> str:
-        lines = [f"{len(self)} values found in {self.answers} reports; {self.confidence:.4g} intervals, all together"]
+        what = f"shares of the population, {self.confidence:.4g} intervals all together"
+        lines = [f"{len(self)} values found in {self.answers} reports; {what}"]
         for value, share, low, high in zip(self.values, self.shares, self.lower, self.upper, strict=True):
             lines.append(f"  {value!s:<20} {share:8.4f}  [{low:.4f}, {high:.4f}]")
         return "\n".join(lines)

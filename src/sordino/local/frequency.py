@@ -6,6 +6,7 @@ Theorem. If a report speaks for the true category with probability `own` and for
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,13 +18,14 @@ from sordino.errors import InvalidInput
 from sordino.local import categories as kinds_of_answers
 from sordino.local.categories import Categories, Indices
 from sordino.local.estimates import Frequencies, frequencies
+from sordino.local.intervals import level, normal_quantile
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.protocol import Column, Counts
 from sordino.local.reports import Reports
 from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.privacy import json_form
-from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable, show
+from sordino.privacy.exact import Number, closed_unit, decimal_reading, open_unit, readable, show
 from sordino.privacy.loss import FiniteLoss
 
 __all__ = ["MOST_CELLS", "Frequency", "persons_checked"]
@@ -153,6 +155,18 @@ class Frequency(ABC):
     def total_variance(self, persons: int) -> Fraction:
         """The summed variance of all estimated shares, which is the same whatever the truth."""
         return self.variance(persons, 1) + (self.categories - 1) * self.variance(persons, 0)
+
+    def persons_needed(self, error: Number, confidence: Number = 0.95, *, population: bool = False) -> int:
+        """How many must answer for every share to be within `error` of the truth, each at this confidence, whatever it is.
+
+        By the normal law of estimates; of those who answered, or of the population, which takes more.
+        """
+        width = open_unit("error", error, "Pass a share such as 0.01 for +/- 1 %.").lower
+        worst = max(self.variance(1, 0), self.variance(1, 1))
+        if population:
+            likely = min(max(Fraction(1, 2), self.other), self.own)
+            worst = likely * (1 - likely) / (self.own - self.other) ** 2
+        return math.ceil(worst * (Fraction(normal_quantile(level(confidence))) / width) ** 2)
 
     def estimate(self, reports: Reports, confidence: Number = 0.95, *, population: bool = False) -> Frequencies:
         """The true shares behind the reports; of those who answered, or of the population they were drawn from."""

@@ -54,7 +54,7 @@ class LocalHashing(Frequency):
     def __init__(self, odds: Number, categories: Categories, values: int) -> None:
         super().__init__(odds, categories)
         object.__setattr__(self, "values", checked_order(values))
-        if self.limit >= 2**62:
+        if not _fits(self.values, self.categories):
             rule = "a map and a value must fit 62 bits together"
             raise InvalidInput(f"values={values}", rule, "Use fewer categories, or .calibrated(epsilon=...).")
 
@@ -63,17 +63,15 @@ class LocalHashing(Frequency):
         """The number of hash values with the least variance that is epsilon-differentially private: near e^epsilon + 1."""
         odds, (count, _) = odds_below(epsilon), counted(categories, cls.most)
         near = min(math.floor(odds) + 1, next_prime(count), _MOST_VALUES)
-        orders = [g for g in range(max(2, near // 2), next_prime(near + 1) + 1) if is_order(g)]
-        found = [cls(odds, categories, g) for g in orders]
-        return min(found, key=lambda one: one.total_variance(1))
+        fit = [g for g in range(2, next_prime(near + 1) + 1) if is_order(g) and _fits(g, count)]
+        orders = [g for g in fit if g >= near // 2] or fit[-1:]
+        best = min((cls(odds, count, g) for g in orders), key=lambda one: one.total_variance(1))
+        return cls(odds, categories, best.values)
 
     @cached_property
     def digits(self) -> int:
         """The digits of a category in base `values`."""
-        digits = 1
-        while self.values**digits < self.categories:
-            digits += 1
-        return digits
+        return _digits(self.values, self.categories)
 
     @property
     def maps(self) -> int:
@@ -168,6 +166,18 @@ class LocalHashing(Frequency):
                 out[x] = sum(front[a][..., moved[a]] for a in range(g))
             table = np.moveaxis(out, 0, axis)
         return np.ascontiguousarray(table).reshape(-1)[: self.categories]
+
+
+def _digits(base: int, categories: int) -> int:
+    digits = 1
+    while base**digits < categories:
+        digits += 1
+    return digits
+
+
+def _fits(values: int, categories: int) -> bool:
+    """Whether a map and a value are a number below 2^62."""
+    return bool(values ** (_digits(values, categories) + 1) < 2**62)
 
 
 protocol.kinds["local.hashing", 1] = LocalHashing.from_fields

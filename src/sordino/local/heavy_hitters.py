@@ -166,8 +166,8 @@ class HeavyHitters:
         return [rest[group == i] for i in range(self.levels.groups)]
 
     def find(self, reports: Reports, *, most: int | None = None, confidence: Number = 0.95) -> Found:
-        """The frequent values, with their shares. All intervals hold together at the confidence, and so does that every
-        value found is truly somebody's: the group that confirms had no part in the search.
+        """The frequent values, with their shares of the population. All intervals hold together at the confidence, and so
+        does that every value found is truly somebody's: the group that confirms had no part in the search.
         """
         same(self, reports.protocol)
         count = self.most if most is None else most
@@ -181,7 +181,6 @@ class HeavyHitters:
             raise InvalidInput(f"{len(reports)} reports", rule, "Collect more, or calibrate for fewer persons.")
         found = self._grown(searching, count)
         counts = supports_of_prefixes(self.oracles[-1], confirming, self.length, found, 0)
-        # the group is a random part of all, which the law of a sample from a population covers
         law = SupportLaw(len(confirming), self.oracles[-1].own, self.oracles[-1].other, population=True)
         lower, upper = law.ends(counts, 1 - (1 - sure) / len(found))
         shares = law.share(counts)

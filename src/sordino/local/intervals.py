@@ -45,11 +45,19 @@ class SupportLaw:
 
     def variance(self, share: Floats) -> Floats:
         """The variance of the count."""
-        p, q = float(self.own), float(self.other)
         if self.population:
-            mean = q + share * (p - q)
-            return self.answers * mean * (1 - mean)
-        return self.answers * (share * (p * (1 - p)) + (1 - share) * (q * (1 - q)))
+            ones, zeros = self._chances(share)
+            return self.answers * ones * zeros
+        return self.answers * (share * self._spread(self.own) + (1 - share) * self._spread(self.other))
+
+    def _chances(self, share: Floats) -> tuple[Floats, Floats]:
+        """How likely someone drawn at random speaks for it, and against it: neither is rounded to nothing."""
+        ones = share * float(self.own) + (1 - share) * float(self.other)
+        return ones, share * float(1 - self.own) + (1 - share) * float(1 - self.other)
+
+    @staticmethod
+    def _spread(chance: Fraction) -> float:
+        return float(chance * (1 - chance))
 
     def deviation(self, share: Floats) -> Floats:
         """The standard deviation of the estimate."""
@@ -64,25 +72,22 @@ class SupportLaw:
         """
         from scipy.special import betainc
 
-        p, q, n = float(self.own), float(self.other), self.answers
-        share = np.broadcast_to(share, counts.shape)
-        mean = n * (q + share * (p - q))
-        variance = self.variance(share)
-        if self.population:
-            skew = 1 - 2 * mean / n
-        else:
-            ones, zeros = share * (p * (1 - p)), (1 - share) * (q * (1 - q))
-            skew = (ones * (1 - 2 * p) + zeros * (1 - 2 * q)) / (ones + zeros)
-        chance = (1 - skew) / 2
-        trials = variance / (chance * (1 - chance))
+        n, share = self.answers, np.broadcast_to(share, counts.shape)
+        mean, variance = n * self._chances(share)[0], self.variance(share)
+        own, other = self._spread(self.own), self._spread(self.other)
+        # each kind of person weighs by its part of the variance: this is the third cumulant's
+        weight = share if self.population else share * own / (share * own + (1 - share) * other)
+        chance, against = self._chances(weight)
+        trials = variance / (chance * against)
         first = counts - (mean - trials * chance)
         above = betainc(np.maximum(first, 1e-9), np.maximum(trials - first + 1, 1e-9), chance)
         above = np.where(first <= 0, 1.0, np.where(first >= trials + 1, 0.0, above))
         below = 1 - above
         if not self.population:
-            rare = 6 * (ones * (p * (1 - p)) + zeros * (q * (1 - q))) < (ones + zeros) / 2
+            rare = 6 * (weight * own + (1 - weight) * other) < 0.5
             rare &= (variance < _RARE) & (0 < share) & (share < 1)
             if rare.any():
+                skew = against - chance
                 heavy = _difference_at_least(*(x[rare] for x in (counts - mean + skew * variance, skew, variance)))
                 above[rare], below[rare] = np.maximum(above[rare], heavy), np.maximum(below[rare], 1 - heavy)
         none, all_ = counts <= 0, counts > n

@@ -11,7 +11,7 @@ from sordino.privacy.exact import Number, decimal_reading, positive, show
 
 __all__ = ["checked_odds", "odds_below"]
 
-_LARGEST = 100
+_LARGEST, _LEAST = 100, Fraction(1, 10**12)
 
 
 def odds_below(epsilon: Number) -> Fraction:
@@ -19,9 +19,13 @@ def odds_below(epsilon: Number) -> Fraction:
 
     Rounded down to 64 bits of e^epsilon - 1, and one unit more, so that balls of 96 bits see that its logarithm is smaller.
     """
-    e = positive("epsilon", epsilon).lower
+    read = positive("epsilon", epsilon)
+    e = read.lower
     if e > _LARGEST:
         rule = f"epsilon must be at most {_LARGEST}: beyond it nothing is hidden"
+        raise InvalidInput(f"epsilon={show(epsilon)}", rule, "Pass a number such as 1.")
+    if read.upper < _LEAST:
+        rule = "epsilon must be at least 10^-12: below it no number of persons tells anything"
         raise InvalidInput(f"epsilon={show(epsilon)}", rule, "Pass a number such as 1.")
     size = 64 + max(0, e.denominator.bit_length() - e.numerator.bit_length())
     with working(3 * size + 256):

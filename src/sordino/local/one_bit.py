@@ -34,6 +34,7 @@ from sordino.privacy.loss import FiniteLoss
 __all__ = ["OneBitMean"]
 
 _FINEST = 2**40
+_FARTHEST = Fraction(10**300)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -41,7 +42,7 @@ class OneBitMean:
     """Report one bit, 1 the likelier the larger the number.
 
     Numbers are read on a grid of `steps` steps from `low` to `high`, to the nearest point: exact where they lie on it.
-    Unless told, steps are as fine as 2^40 allow and hold the whole steps from `low`.
+    Unless told, steps are as fine as 2^40 allow, and hold the whole steps from `low` where there are less than 2^62.
 
     Example:
         >>> OneBitMean(odds=3, low=0, high=100).variance(persons=100, share=0.5)  # of the mean, at worst
@@ -60,9 +61,12 @@ class OneBitMean:
         if not a < b:
             rule = "low must be below high"
             raise InvalidInput(f"low={show(low)}, high={show(high)}", rule, "Pass the range that every number lies in.")
+        if max(-a, b) > _FARTHEST or b - a < 1 / _FARTHEST:
+            rule = "low and high must lie within 10^300 of 0, and at least 10^-300 apart"
+            raise InvalidInput(f"low={show(low)}, high={show(high)}", rule, "Report numbers in another unit.")
         if steps is None:
             whole = (b - a).numerator
-            steps = whole << max(0, (_FINEST // whole).bit_length() - 1)
+            steps = whole << max(0, (_FINEST // whole).bit_length() - 1) if whole < 2**62 else _FINEST
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps < 2**62:
             raise InvalidInput(f"steps={show(steps)}", "there must be 1 to 2^62 - 1 steps", "Leave it out for the finest.")
         for name, value in (("odds", checked_odds(odds)), ("low", a), ("high", b), ("steps", steps)):

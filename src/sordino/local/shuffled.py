@@ -12,12 +12,19 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.local.direct import Direct
+from sordino.local.frequency import Frequency
+from sordino.local.heavy_hitters import HeavyHitters
+from sordino.local.one_bit import OneBitMean
+from sordino.local.repeated import Repeated
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import show
 from sordino.privacy.loss import FiniteLoss, Loss
 from sordino.privacy.loss.shuffled import ShuffledLoss
 
 __all__ = ["shuffled"]
+
+_LARGEST = 101
+"""Protocols have at most 100, and their losses are rounded up."""
 
 
 def shuffled(report: Any, persons: int) -> ShuffledLoss:
@@ -33,9 +40,12 @@ def shuffled(report: Any, persons: int) -> ShuffledLoss:
     """
     if isinstance(report, Direct) and report.categories > 2:
         return ShuffledLoss(report.odds, report.other, (report.categories - 2) * report.other, persons)
-    loss = report if isinstance(report, Loss) else report.loss() if hasattr(report, "loss") else None
+    if isinstance(report, Repeated):
+        rule = "what several rounds reveal is not the sum of what one round does"
+        raise InvalidInput(f"report={show(report)}", rule, "Pass its .first, for the only round that is shuffled.")
+    loss = report.loss() if isinstance(report, Frequency | OneBitMean | HeavyHitters) else report
     if not isinstance(loss, Loss):
-        hint = "Pass a protocol such as local.Direct, or its .loss()."
+        hint = "Pass a protocol such as local.Direct.calibrated(...), or its .loss()."
         raise InvalidInput(f"report={show(report)}", "a local protocol or the loss of one report is shuffled", hint)
     odds, distance = _odds_and_distance(loss)
     clone = min(distance / (odds - 1), 1 / (odds + 1))
@@ -45,8 +55,8 @@ def shuffled(report: Any, persons: int) -> ShuffledLoss:
 def _odds_and_distance(loss: Loss) -> tuple[Fraction, Fraction]:
     """The largest ratio of probabilities and the total variation, or a little more."""
     top = loss.maximum()
-    if not 0 < top < 100:
-        rule = "the loss of one report must be pure, above 0 and below 100"
+    if not 0 < top < _LARGEST:
+        rule = f"the loss of one report must be pure, above 0 and below {_LARGEST}"
         raise InvalidInput(f"a loss of at most {top}", rule, "Shuffle reports of a local protocol.")
     if isinstance(loss, FiniteLoss):
         pairs = [(a, b) for a, b in zip(loss.p, loss.q, strict=True) if a]

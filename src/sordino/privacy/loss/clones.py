@@ -81,13 +81,13 @@ def mixture(persons: int, odds: Fraction, clone: Fraction, rest: Fraction) -> Mi
 
 def _binomial(count: int, chance: Fraction) -> _Window:
     """Bernstein's inequality gives the window, a recurrence from the mode the probabilities, their sum the scale."""
-    mean, p = count * chance, float(chance)
+    mean = count * chance
     far = _DEVIATIONS * math.sqrt(mean * (1 - chance)) + _DEVIATIONS**2 / 3 + 1
     first, last = max(0, math.floor(mean - Fraction(far))), min(count, math.ceil(mean + Fraction(far)))
     mode = min(max(math.floor((count + 1) * chance), first), last)
     k = np.arange(first, last, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        steps = np.log((count - k) / (k + 1) * (p / (1 - p))) if p < 1 else np.zeros(0)
+        steps = np.log((count - k) / (k + 1) * float(chance / (1 - chance))) if chance < 1 else np.zeros(0)
     up, down = np.cumsum(steps[mode - first :]), -np.cumsum(steps[: mode - first][::-1])[::-1]
     masses = np.exp(np.concatenate([down, [0.0], up]))
     return _Window(first, masses / masses.sum())

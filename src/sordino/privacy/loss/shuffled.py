@@ -19,7 +19,7 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, holds
-from sordino.privacy.exact import Number, bounds, decimal_reading, readable, show
+from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.clones import Mixture, mixture
 from sordino.privacy.loss.finite import FiniteLoss
@@ -87,7 +87,7 @@ class ShuffledLoss(Loss):
         Filters charge such a loss by `delta` and a small remainder, where the whole loss costs what its rarest outcomes do.
         It has few outcomes, so that this is quick, and costs a little more for it.
         """
-        limit = bounds("delta", delta).lower
+        limit = closed_unit("delta", delta).lower
         kept, lost = list(self._strengths), Fraction(0)
         while kept and lost + kept[-1][1] <= limit:
             lost += kept.pop()[1]
