@@ -213,3 +213,17 @@ def test_a_million_persons_over_four_billion_values(epsilon: int) -> None:
     frequent = [name for name, share in zip(names, shares, strict=True) if share > protocol.least_share(len(values))]
     assert len(set(frequent) & set(found.values)) >= 0.9 * len(frequent)
     assert set(found.values) <= set(names)
+
+
+def test_intervals_of_one_value_picked_from_many_alike_hold_for_the_population() -> None:
+    """With hardly any noise the candidate is the value that was drawn most often into the search: the draw that confirms
+    must not be thought to be the rest of it. Sixty values alike, of which one is a candidate."""
+    protocol = HeavyHitters.calibrated(epsilon=9, bits=6, persons=3000, most=1)
+    people, runs, missed, listed = np.random.default_rng(2), 300, 0, 0
+    with replay(Tape(6)):
+        for _ in range(runs):
+            found = protocol.find(protocol.randomize(people.integers(0, 60, 3000)), confidence=0.8)
+            listed += len(found)
+            missed += bool(((found.lower > 1 / 60) | (found.upper < 1 / 60)).any())
+    assert listed > 0.9 * runs
+    assert 0.2 * runs - 4 * (0.16 * runs) ** 0.5 < missed < 0.2 * runs + 4 * (0.16 * runs) ** 0.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
-__all__ = ["Categories", "Indices", "counted", "has_gaps", "place", "places"]
+__all__ = ["Categories", "Indices", "counted", "has_gaps", "is_column", "place", "places"]
 
 Categories: TypeAlias = int | list[str] | tuple[str, ...]
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -25,12 +27,25 @@ def counted(given: Any, most: int) -> tuple[int, tuple[str, ...] | None]:
         count, names = int(given), None
     else:
         names = tuple(given) if isinstance(given, list | tuple) else ()
-        if len(names) < 2 or len(set(names)) < len(names) or not all(isinstance(x, str) for x in names):
+        if not _different_texts(names):
             raise InvalidInput(f"categories={show(given)}", "categories must be a whole number or different names", hint)
         count = len(names)
     if not 2 <= count <= most:
         raise InvalidInput(f"categories={show(count)}", f"this protocol takes 2 to {most} categories", hint)
     return count, names
+
+
+def _different_texts(names: tuple[Any, ...]) -> bool:
+    try:
+        return _checked_names(names)
+    except TypeError:  # something in it cannot be hashed, so it is no text
+        return False
+
+
+@lru_cache(maxsize=4)
+def _checked_names(names: tuple[Any, ...]) -> bool:
+    """Remembered, since a calibration builds many protocols over the same names."""
+    return len(names) > 1 and len(set(names)) == len(names) and all(isinstance(x, str) for x in names)
 
 
 def place(value: Any, count: int, names: tuple[str, ...] | None) -> int:
@@ -64,8 +79,9 @@ def _flat(values: Any) -> npt.NDArray[Any]:
     if isinstance(values, list | tuple):
         array = np.empty(len(values), object)
         array[:] = values
-        whole = all(isinstance(x, int | np.integer) for x in values)
-        return np.array(values) if whole and values else array
+        whole = bool(values) and all(isinstance(x, int | np.integer) for x in values)
+        numbers = np.array(values) if whole else array
+        return numbers if numbers.dtype.kind in "biu" else array  # signed beside unsigned ones become floats
     if has_gaps(values):
         raise InvalidInput("a missing value", "every person has an answer", "Drop persons without one.")
     array = np.asarray(values)
@@ -78,7 +94,15 @@ def _flat(values: Any) -> npt.NDArray[Any]:
 def has_gaps(values: Any) -> bool:
     """Whether an Arrow or polars column or a masked array lacks a value; others show it in the values themselves."""
     missing = getattr(values, "null_count", 0)
-    return isinstance(values, np.ma.MaskedArray) or bool(missing() if callable(missing) else missing)
+    missing = missing() if callable(missing) else missing
+    return isinstance(values, np.ma.MaskedArray) or (isinstance(missing, int) and missing > 0)
+
+
+def is_column(values: Any) -> bool:
+    """Whether values come one for each person: no text or bytes, no frame, no set, which forgets how many said the same."""
+    if isinstance(values, str | bytes | bytearray | Set | Mapping) or not hasattr(values, "__len__"):
+        return False
+    return len(getattr(values, "shape", (0,))) == 1
 
 
 def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
@@ -86,14 +110,18 @@ def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
     import pyarrow.compute as pc
 
     hint = "Pass a list, array or column of the categories' names."
-    if isinstance(values, str):
-        raise InvalidInput(show(values), "answers come as a list, array or column", hint)
+    if not is_column(values):
+        raise InvalidInput(f"a {type(values).__name__}", "answers come as a list, array or column", hint)
+    if len(values) == 0:
+        return np.empty(0, np.int64)
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        found = pc.index_in(column.cast(pa.string()) if pa.types.is_large_string(column.type) else column, pa.array(names))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        if not any(is_text(column.type) for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
+            raise TypeError
+        found = pc.index_in(column.cast(pa.string()), pa.array(names))
+    except (pa.ArrowException, TypeError, ValueError):
         raise InvalidInput(show(values), "answers must be texts, each one of the categories", hint) from None
     if found.null_count:
         wrong = column.filter(found.is_null())[0].as_py()

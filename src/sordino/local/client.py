@@ -76,9 +76,11 @@ class Client:
             if (fields["kind"], fields["v"]) != ("local.repeated_client", 1):
                 raise KeyError
             client = cls(Repeated.from_json(json.dumps(fields["protocol"])))
+            if not isinstance(fields["memory"], list):
+                raise TypeError
             for at, written, count in fields["memory"]:
                 client._restore(at, bytes.fromhex(written) if isinstance(written, str) else written, count)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidInput("the stored client", "it cannot be read", hint) from None
         return client
 
@@ -88,6 +90,8 @@ class Client:
             raise InvalidInput(
                 show(count), "a stored place and count are whole numbers within their range", "The state was damaged."
             )
+        if at in self._answers:
+            raise InvalidInput(f"place {at} twice", "a client has one permanent answer for each value", "The state was damaged.")
         Reports.of(permanent, [answer])
         self._answers[at], self._reports[at] = answer, count
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.local.protocol import Column, Protocol
-from sordino.local.reports import COLUMN, Tally, columns, protocol_of, same, tally_batches
+from sordino.local.reports import COLUMN, Tally, arrow_type, columns, parquet_file, protocol_of, same, tally_batches
+from sordino.privacy.exact import show
 
 __all__ = ["tally_parquet"]
 
@@ -16,37 +18,32 @@ _BATCH_BYTES = 1 << 24
 
 
 def tally_parquet(*paths: str | Path, protocol: Protocol | None = None, memory: str | None = None) -> Tally:
-    """The tally of all reports in files that `Reports.to_parquet` wrote, which must all be of one protocol."""
+    """The tally of all reports in files that `Reports.to_parquet` wrote, which must all be of one protocol.
+
+    `memory`, such as "500MB", is what DuckDB may use.
+    """
     if not paths:
         raise InvalidInput("no files", "there must be something to count", "Pass the path of a file of reports.")
+    rows, files = 0, set()
     for path in paths:
-        found = _stored_protocol(path)
+        with parquet_file(path) as file:
+            found, rows = protocol_of(file.schema_arrow, str(path)), rows + file.metadata.num_rows
         same(protocol or found, found)
         protocol = protocol or found
+        files.add(Path(path).resolve())
+        
     assert protocol is not None  # noqa: S101
-    return tally_batches(protocol, _stream([str(path) for path in paths], protocol, memory))
+    XX
 
-
-def _stored_protocol(path: str | Path) -> Protocol:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidInput(str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path.") from None
-    return protocol_of(schema, str(path))
-
-
-def _stream(paths: list[str], protocol: Protocol, memory: str | None) -> Iterator[Column]:
+def _stream(paths: list[Path], protocol: Protocol, memory: str | None) -> Iterator[Column]:
     import duckdb
+    import pyarrow as pa
 
-    files = f"[{', '.join(_text(path) for path in paths)}]"
     rows = max(1, _BATCH_BYTES // (protocol.width or 8))
     with duckdb.connect(":memory:") as connection:
         run = connection.execute
         if memory is not None:
-            run(f"SET memory_limit = {_text(memory)}")
+            _limit(connection, memory)
         run("SET preserve_insertion_order = false")
         run("SET python_enable_replacements = false")
         run("SET autoinstall_known_extensions = false")

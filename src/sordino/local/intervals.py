@@ -7,8 +7,10 @@ so that no interval is empty, and a share of exactly 0 is covered as often as an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +21,13 @@ from sordino.privacy.exact import Number, float_upper, open_unit
 __all__ = ["SupportLaw", "level", "normal_quantile"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Indices: TypeAlias = npt.NDArray[np.int64]
+Excess: TypeAlias = Callable[[Indices, Floats], Floats]
 
 _ROUNDS = 32
+_SECANTS = 3
+_CLOSE = 1e-4
+"""So many standard deviations beyond its place an end may be: outward, by less than anybody sees."""
 _RARE = 36.0
 """Up to this variance of the count, heavier tails are tried as well."""
 
@@ -48,20 +55,30 @@ class SupportLaw:
         if self.population:
             ones, zeros = self._chances(share)
             return self.answers * ones * zeros
-        return self.answers * (share * self._spread(self.own) + (1 - share) * self._spread(self.other))
+        own, other = self._spreads
+        return self.answers * (share * own + (1 - share) * other)
 
     def _chances(self, share: Floats) -> tuple[Floats, Floats]:
         """How likely someone drawn at random speaks for it, and against it: neither is rounded to nothing."""
-        ones = share * float(self.own) + (1 - share) * float(self.other)
-        return ones, share * float(1 - self.own) + (1 - share) * float(1 - self.other)
+        (own, other), (not_own, not_other) = self._both
+        return share * own + (1 - share) * other, share * not_own + (1 - share) * not_other
 
-    @staticmethod
-    def _spread(chance: Fraction) -> float:
-        return float(chance * (1 - chance))
+    @cached_property
+    def _both(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return (float(self.own), float(self.other)), (float(1 - self.own), float(1 - self.other))
+
+    @cached_property
+    def _spreads(self) -> tuple[float, float]:
+        """The variance of one report of someone of whom it is true, and of someone else."""
+        return float(self.own * (1 - self.own)), float(self.other * (1 - self.other))
 
     def deviation(self, share: Floats) -> Floats:
         """The standard deviation of the estimate."""
-        return np.sqrt(self.variance(share)) / (self.answers * float(self.own - self.other))
+        return np.sqrt(self.variance(share)) / (self.answers * self._slope)
+
+    @cached_property
+    def _slope(self) -> float:
+        return float(self.own - self.other)
 
     def tails(self, counts: Floats, share: Floats) -> tuple[Floats, Floats]:
         """P[count >= counts] and P[count < counts]: exact for one probability, else by the shifted binomial law with the
@@ -74,7 +91,7 @@ class SupportLaw:
 
         n, share = self.answers, np.broadcast_to(share, counts.shape)
         mean, variance = n * self._chances(share)[0], self.variance(share)
-        own, other = self._spread(self.own), self._spread(self.other)
+        own, other = self._spreads
         # each kind of person weighs by its part of the variance: this is the third cumulant's
         weight = share if self.population else share * own / (share * own + (1 - share) * other)
         chance, against = self._chances(weight)
@@ -95,39 +112,72 @@ class SupportLaw:
 
     def ends(self, counts: npt.NDArray[Any], confidence: float) -> tuple[Floats, Floats]:
         """The lower and upper ends for many counts."""
+        from scipy.special import ndtri
+
         values, back = np.unique(np.asarray(counts, np.float64), return_inverse=True)
         pairs = np.stack([values, values + 1])
         z = normal_quantile(confidence)
         estimate = np.clip(self.share(values), 0.0, 1.0)
         fine = max(36.0, (100 * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)) ** 2)
 
-        def rejects(share: Floats, *, from_below: bool) -> npt.NDArray[np.bool_]:
-            """Whether the count is too high (from below: the share is too small) or too low for this share."""
+        def excess(at: Indices, share: Floats, *, from_below: bool) -> Floats:
+            """By how many normal deviations the count is too high (from below: the share is too small) or too low for
+            this share: below 0 where it is not rejected.
+            """
             deviation = np.maximum(self.deviation(share), 1e-300)
             near_0, near_1 = (1 - np.minimum(1, d / deviation / z) for d in (share, 1 - share))
             above = (1 - confidence) * (1 + near_0 - near_1) / 2
+            allowed = above if from_below else 1 - confidence - above
             # what is seen counts for half (mid-p) where it is less than a hundredth likely, else whole, which is safer
             atom = np.where(self.variance(share) >= fine, 0.5, 1.0)
-            side = 0 if from_below else 1
-            here, next_ = self.tails(pairs, share)[side]
-            if from_below:
-                return np.asarray(next_ + atom * (here - next_) <= above)
-            return np.asarray(here + atom * (next_ - here) <= 1 - confidence - above)
+            here, next_ = self.tails(pairs[:, at], share)[0 if from_below else 1]
+            tail = next_ + atom * (here - next_) if from_below else here + atom * (next_ - here)
+            far: Floats = ndtri(np.maximum(allowed, 1e-300)) - ndtri(np.clip(tail, 1e-300, 1 - 1e-16))
+            return np.where(tail <= allowed, np.maximum(far, 0.0), np.minimum(far, -1e-300))
 
-        lower = _search(np.zeros_like(estimate), estimate, lambda s: rejects(s, from_below=True))
-        upper = _search(np.ones_like(estimate), estimate, lambda s: rejects(s, from_below=False))
-        return lower[back], upper[back]
+        width = self.deviation(estimate)
+        lower = _end(np.zeros_like(estimate), estimate, width, z, partial(excess, from_below=True))
+        upper = _end(np.ones_like(estimate), estimate, width, z, partial(excess, from_below=False))
+        # ends rise with the count, whichever way they were found
+        return np.minimum.accumulate(lower[::-1])[::-1][back], np.maximum.accumulate(upper)[back]
 
 
-def _search(outside: Floats, inside: Floats, rejected: Any) -> Floats:
-    """The last rejected share on the way in from an end of [0, 1]; the end itself where it is not rejected."""
-    free = ~rejected(outside)
-    end = outside
-    for _ in range(_ROUNDS):
+def _end(outside: Floats, inside: Floats, width: Floats, z: float, excess: Excess) -> Floats:
+    """The last rejected share on the way in from an end of [0, 1]; the end itself where it is not rejected.
+
+    The excess is nearly linear in the share, so that a few secants find where it is 0; a share that is rejected and one
+    close by that is not show it. Where they do not, near the ends and for few answers, halving does.
+    """
+    everything, sign = np.arange(len(outside)), np.where(outside < inside, 1.0, -1.0)
+    near, far = np.minimum(outside, inside), np.maximum(outside, inside)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        last = np.clip(inside - sign * z * width, near, far)
+        off = excess(everything, last)
+        share = np.clip(last + sign * off * width, near, far)
+        for _ in range(_SECANTS):
+            now = excess(everything, share)
+            step = now * (share - last) / (now - off)
+            last, off, share = share, now, np.clip(share - step, near, far)
+        outer, inner = (np.clip(share + side * sign * _CLOSE * width, near, far) for side in (-1, 1))
+    found = np.isfinite(share)
+    outer, inner = np.where(found, outer, outside), np.where(found, inner, inside)
+    found &= (excess(everything, outer) >= 0) & (excess(everything, inner) < 0)
+    rest = np.flatnonzero(~found)
+    outer[rest] = _halved(rest, outside[rest], inside[rest], excess)
+    return outer
+
+
+def _halved(at: Indices, outside: Floats, inside: Floats, excess: Excess) -> Floats:
+    """The same by halving."""
+    found = outside.copy()
+    held = np.flatnonzero(excess(at, outside) >= 0)
+    at, outside, inside = at[held], outside[held], inside[held]
+    for _ in range(_ROUNDS if len(held) else 0):
         middle = (outside + inside) / 2
-        out = rejected(middle)
+        out = excess(at, middle) >= 0
         outside, inside = np.where(out, middle, outside), np.where(out, inside, middle)
-    return np.where(free, end, outside)
+    found[held] = outside
+    return found
 
 
 def _difference_at_least(values: Floats, skew: Floats, variance: Floats) -> Floats:

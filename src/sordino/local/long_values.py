@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.local.categories import has_gaps
+from sordino.local.categories import has_gaps, is_column
 from sordino.local.prefixes import Prefixes
 from sordino.privacy.exact import show
 
@@ -36,7 +36,7 @@ def as_numbers(values: Any, length: int, *, text: bool) -> Prefixes:
     """Many values as numbers, the first letter of a text in the highest bits."""
     if has_gaps(values):
         raise InvalidInput("a missing value", "every person has a value", "Drop persons without one.")
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__") or len(values) == 0:
+    if not is_column(values) or len(values) == 0:
         rule = "values come as one list or one-dimensional array, at least one"
         raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one value for each person.")
     if text:
@@ -45,8 +45,6 @@ def as_numbers(values: Any, length: int, *, text: bool) -> Prefixes:
     if array is None or array.dtype.kind not in "iu":
         given = values if array is None else array.tolist()
         return np.array([one_number(v, length, text=False) for v in given], np.uint64)
-    if array.ndim != 1:
-        raise InvalidInput(f"an array of {array.ndim} dimensions", "values come one for each person", "Flatten it.")
     if int(array.min()) < 0 or int(array.max()) >= 2**length:
         wrong = array.min() if int(array.min()) < 0 else array.max()
         raise _outside(wrong, length)
@@ -63,7 +61,10 @@ def _texts(values: list[Any], length: int) -> Prefixes:
 
 
 def _encoded(value: Any, length: int) -> bytes:
-    data = value.encode() if isinstance(value, str) else value
+    try:
+        data = value.encode() if isinstance(value, str) else value
+    except UnicodeEncodeError:
+        data = None
     if not isinstance(data, bytes) or len(data) > length // 8 or b"\0" in data:
         rule = f"a value must be a text or bytes of at most {length // 8} bytes, without zero bytes"
         raise InvalidInput(show(value), rule, "Shorten values, or allow more bits.")

@@ -29,6 +29,7 @@ from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK
 from sordino.mechanisms.discrete import bernoulli, uniform
 from sordino.mechanisms.lanes import bernoulli_lanes
+from sordino.privacy import json_form
 from sordino.privacy.exact import Number, show
 from sordino.privacy.loss import FiniteLoss
 
@@ -136,9 +137,10 @@ class Repeated:
     def refresh_one(self, answer: int | bytes) -> int | bytes:
         """One fresh report from a permanent answer, in plain Python."""
         k = self.first.categories
-        if isinstance(answer, int):
-            return answer if chance(self.keep) else below(k)
-        fresh = bytearray(answer)
+        checked = Reports.of(self.permanent, [answer]).column[0]
+        if isinstance(self.first, Direct):
+            return int(checked) if chance(self.keep) else below(k)
+        fresh = bytearray(checked)
         for j in range(k):
             if chance((1 - self.keep) / 2):
                 fresh[j // 8] ^= 1 << j % 8
@@ -156,16 +158,8 @@ class Repeated:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` stored."""
-        try:
-            fields = json.loads(text)
-            if (fields["kind"], fields["v"]) != ("local.repeated", 1):
-                raise KeyError
-            permanent, first = (protocol_from_json(json.dumps(fields[name])) for name in ("permanent", "first"))
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            rule = "it is not the stored form of a repeated protocol"
-            raise InvalidInput(show(text), rule, "Pass a text made by to_json().") from None
+        _, fields = json_form.load(text, {("local.repeated", 1): cls})
+        permanent, first = (protocol_from_json(json.dumps(fields.get(name))) for name in ("permanent", "first"))
         return cls(permanent, first)  # type: ignore[arg-type]
 
 

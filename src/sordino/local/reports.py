@@ -5,7 +5,8 @@ The protocol travels with the reports, also in files, so that reports of differe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput
+from sordino.local.categories import is_column
 from sordino.local.protocol import Column, Counts, Protocol, protocol_from_json
 from sordino.privacy.exact import Number, show
 
@@ -32,28 +34,37 @@ class Reports:
     column: Column
 
     def __post_init__(self) -> None:
-        shape, width = self.column.shape, self.protocol.width
-        if shape[1:] != ((width,) if width else ()) or self.column.dtype != (np.uint8 if width else np.int64):
-            rule = f"{self.protocol!r} needs {f'rows of {width} bytes' if width else 'one whole number a person'}"
-            raise InvalidInput(f"{self.column.dtype} reports of shape {shape}", rule, "Pass what randomize() returned.")
-        self.protocol.check(self.column)
+        column, width = self.column, self.protocol.width
+        rule = f"{self.protocol!r} needs {f'rows of {width} bytes' if width else 'one whole number a person'}"
+        if not isinstance(column, np.ndarray) or isinstance(column, np.ma.MaskedArray):
+            raise InvalidInput(f"a {type(column).__name__}", rule, "Pass what randomize() returned, or use Reports.of.")
+        if column.shape[1:] != ((width,) if width else ()) or column.dtype != (np.uint8 if width else np.int64):
+            raise InvalidInput(f"{column.dtype} reports of shape {column.shape}", rule, "Pass what randomize() returned.")
+        self.protocol.check(column)
+        kept = column.view(np.ndarray)
+        kept.setflags(write=False)
+        object.__setattr__(self, "column", kept)
 
     @classmethod
-    def of(cls, protocol: Protocol, reports: Iterable[int | bytes]) -> Reports:
-        """Reports that came one at a time, from `randomize_one`."""
-        given = list(reports)
-        width = protocol.width
+    def of(cls, protocol: Protocol, reports: Iterable[int | bytes] | Column) -> Reports:
+        """Reports that came one at a time, from `randomize_one`; also as a NumPy or Arrow array of them."""
+        if isinstance(reports, np.ndarray) and reports.dtype.kind in "iu" and not isinstance(reports, np.ma.MaskedArray):
+            fits = reports.dtype != np.uint64 or not (reports >= 2**63).any()
+            if protocol.width or fits:
+                return cls(protocol, reports if protocol.width else reports.astype(np.int64))
+        width, given = protocol.width, _listed(reports)
         if not all(isinstance(r, bytes) and len(r) == width if width else _whole(r) for r in given):
             rule = f"a report of {protocol!r} is {f'{width} bytes' if width else 'a whole number'}"
             raise InvalidInput(show(given), rule, "Pass what randomize_one() returned.")
         if width:
-            return cls(protocol, np.frombuffer(b"".join(given), np.uint8).reshape(-1, width))  # type: ignore[arg-type]
-        return cls(protocol, np.array(given, np.int64))
+            return cls(protocol, np.frombuffer(b"".join(given), np.uint8).reshape(-1, width))
+        return cls(protocol, np.array([int(r) for r in given], np.int64))
 
     def __len__(self) -> int:
         return len(self.column)
 
     def __add__(self, more: Reports) -> Reports:
+        _alike(self, more)
         same(self.protocol, more.protocol)
         return Reports(self.protocol, np.concatenate([self.column, more.column]))
 
@@ -82,7 +93,14 @@ class Reports:
 
     @classmethod
     def from_arrow(cls, table: Any) -> Reports:
-        """The reports of a table that `to_arrow` made."""
+        """The reports of a table that `to_arrow` made, or of a batch of its rows."""
+        import pyarrow as pa
+
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        if not isinstance(table, pa.Table):
+            rule = "reports come as an Arrow table or record batch"
+            raise InvalidInput(f"a {type(table).__name__}", rule, "Reports.of takes reports as a list or array.")
         protocol = protocol_of(table.schema, "the table")
         parts = [columns(protocol, chunk) for chunk in table.column(COLUMN).chunks]
         return cls(protocol, np.concatenate(parts) if parts else columns(protocol, None))
@@ -97,16 +115,8 @@ class Reports:
     @classmethod
     def from_parquet(cls, path: str | Path) -> Reports:
         """All reports of a file; `tally_parquet` counts without holding them."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            table = pq.ParquetFile(path).read()
-        except (OSError, pa.ArrowException) as error:
-            raise InvalidInput(
-                str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path."
-            ) from None
-        return cls.from_arrow(table)
+        with parquet_file(path) as file:
+            return cls.from_arrow(file.read())
 
     def __repr__(self) -> str:
         return f"{len(self)} reports of {self.protocol!r}"
@@ -121,6 +131,7 @@ class Tally:
     counts: Counts
 
     def __add__(self, more: Tally) -> Tally:
+        _alike(self, more)
         same(self.protocol, more.protocol)
         return Tally(self.protocol, self.answers + more.answers, self.counts + more.counts)
 
@@ -144,7 +155,7 @@ def tally_batches(protocol: Protocol, batches: Iterable[Column]) -> Tally:
             counts = found if counts is None else counts + found
     if cells is not None:
         counts = protocol.supports_of_cells(cells)
-    if counts is None:
+    if not answers or counts is None:
         raise InvalidInput("no reports", "an empty collection says nothing", "Collect at least one report.")
     return Tally(protocol, answers, counts)
 
@@ -163,8 +174,38 @@ def _numbers(column: Column) -> Column:
     return column[:, 0] if column.shape[1] == 1 else np.ascontiguousarray(column).view("<u2")[:, 0]
 
 
-def _whole(report: object) -> bool:
-    return isinstance(report, int) and not isinstance(report, bool) and 0 <= report < 2**63
+def _whole(report: Any) -> bool:
+    return isinstance(report, int | np.integer) and not isinstance(report, bool) and 0 <= report < 2**63
+
+
+def _listed(reports: Any) -> list[Any]:
+    if hasattr(reports, "to_pylist"):
+        reports = reports.to_pylist()
+    if not (isinstance(reports, Iterator) or is_column(reports)):
+        rule = "reports come as one list or one-dimensional array"
+        raise InvalidInput(f"a {type(reports).__name__}", rule, "Pass a list of what randomize_one() returned.")
+    return list(reports)
+
+
+def _alike(one: object, two: object) -> None:
+    if type(two) is not type(one):
+        rule = f"only {type(one).__name__} can be added to {type(one).__name__}"
+        raise InvalidInput(f"a {type(two).__name__}", rule, "Add what was collected by the same protocol.")
+
+
+@contextmanager
+def parquet_file(path: Any) -> Iterator[Any]:
+    """A Parquet file, open; what cannot be read is refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not isinstance(path, str | Path):
+        raise InvalidInput(show(path), "a file is named by its path", 'Pass a text such as "reports.parquet", or a Path.')
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput(str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path.") from None
 
 
 def same(one: Protocol, two: Protocol) -> None:
@@ -188,8 +229,8 @@ def arrow_type(protocol: Protocol) -> Any:
 def protocol_of(schema: Any, where: str) -> Protocol:
     """The protocol that a schema names; its column must be as that protocol writes it."""
     text = (schema.metadata or {}).get(METADATA)
-    if text is None or COLUMN not in schema.names:
-        rule = "it holds no reports: a collection names its protocol in its metadata"
+    if text is None or schema.names != [COLUMN]:
+        rule = f"it holds no reports: a collection has one column, {COLUMN}, and names its protocol in its metadata"
         raise InvalidInput(where, rule, "Write it with Reports.to_arrow or Reports.to_parquet.")
     protocol = protocol_from_json(text.decode("utf-8", "replace"))
     kind = schema.field(COLUMN).type
