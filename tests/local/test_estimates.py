@@ -191,3 +191,12 @@ def test_coverage_of_means_in_2000_simulations(persons: int) -> None:
 def test_bad_confidence_is_refused(confidence: Any) -> None:
     with pytest.raises(InvalidInput, match="confidence"):
         local.Direct(3, 2).randomize([0, 1]).estimate(confidence)
+
+
+def test_the_interval_of_a_mean_holds_what_the_grid_took_away() -> None:
+    """Numbers of 0.4 on a grid of whole steps are all read as 0."""
+    coarse = local.OneBitMean(3, 0, 1, steps=1)
+    with replay(Tape(9)):
+        found = coarse.randomize(np.full(200_000, 0.4)).estimate()
+    assert found.lower <= 0.4 <= found.upper
+    assert found.upper < 0.51
