@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sordino as so
+from forked import refused_in_a_child
 from sordino.adaptive.guard import GRID, GuardedSample, levels
 from sordino.adaptive.holdout import Checked, Holdout
 from sordino.errors import BudgetExceeded, InvalidInput
@@ -110,11 +111,10 @@ def test_a_sample_cannot_be_changed_by_its_functions_nor_afterwards() -> None:
      None, lambda r: r + 1j, lambda r: np.array(["1"] * len(r))],
 )  # fmt: skip
 def test_what_fails_on_public_rows_is_refused_and_costs_nothing(phi: Any) -> None:
-    holdout = Holdout(np.ones(100), epsilon=1)
-    before = holdout.meter
+    holdout = Holdout(np.ones(2000), epsilon=1)
     with pytest.raises(InvalidInput):
         holdout.check(0.5, phi)
-    assert (holdout.meter, holdout.left) == (before, 10)
+    assert (holdout.asked, holdout.left) == (0, 10)
 
 
 def test_the_rehearsal_shows_errors_of_example_rows_only() -> None:
@@ -122,9 +122,10 @@ def test_the_rehearsal_shows_errors_of_example_rows_only() -> None:
         return [{"yes": 1, "no": 0}[x] for x in rows]
 
     with pytest.raises(InvalidInput, match="KeyError"):
-        Holdout(np.array(["yes", "no"] * 50), epsilon=1).check(0.5, phi)
+        Holdout(np.array(["yes", "no"] * 500), epsilon=20).check(0.5, phi)
     holdout = Holdout(np.array(["yes", "secret"] * 2000), epsilon=50, example=np.array(["no"]))
-    assert holdout.check(0.5, phi) == Checked(0.5, False, 10)
+    found = holdout.check(0.5, phi)
+    assert (found.value, found.overfit, found.left) == (0.5, False, 10)
 
 
 def test_the_status_is_the_same_whatever_the_rows_are() -> None:
@@ -137,7 +138,8 @@ def test_the_status_is_the_same_whatever_the_rows_are() -> None:
     for secret in (1.0, 5.0, 7.0, 0.0, math.nan, math.inf):
         holdout = Holdout(np.array([3.0] * 3000 + [secret]), epsilon=20, threshold=0.2, example=np.array([3.0]))
         with replay(Tape(1)):
-            assert holdout.check(1, phi) == Checked(1.0, False, 10)
+            found = holdout.check(1, phi)
+        assert (found.value, found.overfit, found.left) == (1.0, False, 10)
 
 
 def test_good_values_pass_and_wrong_ones_are_corrected() -> None:
@@ -145,7 +147,8 @@ def test_good_values_pass_and_wrong_ones_are_corrected() -> None:
     with replay(Tape(4)):
         holdout = Holdout(rows, epsilon=1, threshold=0.1, most=3)
         assert [holdout.check(v, lambda r: r).overfit for v in (0.3, 0.32, 0.28)] == [False] * 3
-        assert holdout.check(Fraction(3, 10), lambda r: r) == Checked(0.3, False, 3)
+        width = holdout._accuracy.so_far(4, Fraction(95, 100)).population
+        assert holdout.check(Fraction(3, 10), lambda r: r) == Checked(0.3, False, 3, width)
         for left in (2, 1, 0):
             found = holdout.check(0.9, lambda r: r)
             assert (found.overfit, found.left) == (True, left)
@@ -157,23 +160,27 @@ def test_good_values_pass_and_wrong_ones_are_corrected() -> None:
 def test_a_correction_is_within_the_tolerance_and_within_zero_and_one() -> None:
     holdout = Holdout(np.ones(5000), tolerance=0.01, threshold=0.3, most=5)
     assert 0.0099 < holdout.interval(0.95) <= 0.01 + 1e-6
-    assert float(holdout.epsilon) == pytest.approx(3 * 5 * math.log(20) / (5000 * 0.01), rel=1e-9)
+    assert float(holdout.epsilon) == pytest.approx(3 * 5 * (math.log(20) + 1 / 4) / (5000 * 0.01), rel=1e-9)
     values = [holdout.check(0, lambda r: r).value for _ in range(5)]
     assert all(0.9 < v <= 1 for v in values)
+    last = holdout._accuracy.told - 1
+    assert 1 / last <= holdout._noise.scale / 2 < 1 / (last - 1)
+    assert all(float(round(v * last)) == pytest.approx(v * last) for v in values)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1), 0.1, 2.5, Fraction(1, 3)], ids=str)
 def test_what_is_spent_is_what_was_promised(epsilon: Any) -> None:
     rows, most = 100_000, 4
-    holdout = Holdout(np.zeros(rows), epsilon=epsilon, threshold=0.5, most=most)
+    holdout = Holdout(np.zeros(rows), epsilon=epsilon, threshold=0.4, most=most)
     lowest = min(Fraction(epsilon), Fraction(str(epsilon)))
     whole = so.Charge.of(holdout.loss()).pure
     assert whole is not None
     assert whole <= lowest
     assert float(whole) == pytest.approx(float(epsilon), rel=1e-12)
-    at_first = holdout.meter.spent.pure
-    assert at_first is not None
-    assert float(at_first) == pytest.approx(float(epsilon) * 2 / 3, rel=1e-12)
+    assert holdout.meter.spent.pure == whole
+    first = so.Charge.of(holdout._above.loss()).pure
+    assert first is not None
+    assert float(first) == pytest.approx(float(epsilon) * 2 / 3, rel=1e-12)
     moved = Fraction(1, rows)
     above, noise = holdout._above, holdout._noise
     spent = moved / above.threshold_noise.scale + 2 * most * moved / above.question_noise.scale + most * moved / noise.scale
@@ -186,11 +193,32 @@ def test_what_is_spent_is_what_was_promised(epsilon: Any) -> None:
 
 def test_another_meter_pays_and_a_life_that_does_not_fit_is_refused() -> None:
     meter = so.TwoMeterFilter(so.Budget(1, 1e-6)).spend(so.Charge.of(so.LaplaceLoss(Fraction(1, 2))))
-    holdout = Holdout(np.zeros(10), epsilon=Fraction(1, 4), meter=meter)
+    rows = np.zeros(10_000)
+    holdout = Holdout(rows, epsilon=Fraction(1, 4), meter=meter)
     assert holdout.meter.spent.pure is not None
-    assert Fraction(66, 100) < holdout.meter.spent.pure < Fraction(2, 3)
+    assert Fraction(74, 100) < holdout.meter.spent.pure <= Fraction(3, 4)
     with pytest.raises(BudgetExceeded):
-        Holdout(np.zeros(10), epsilon=Fraction(6, 10), meter=so.TwoMeterFilter(so.Budget(Fraction(1, 2))))
+        Holdout(rows, epsilon=Fraction(6, 10), meter=so.TwoMeterFilter(so.Budget(Fraction(1, 2))))
+    for wrong in (so.Budget(1, 1e-6), 1, "meter"):
+        with pytest.raises(InvalidInput, match="a filter that pays"):
+            Holdout(rows, epsilon=1, meter=wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_left_of_a_meter_pays_for_no_second_whole_life() -> None:
+    rows = np.zeros(10_000)
+    first = Holdout(rows, epsilon=1, meter=so.TwoMeterFilter(so.Budget(1)))
+    with pytest.raises(BudgetExceeded):
+        Holdout(rows, epsilon=Fraction(1, 10), meter=first.meter)
+    half = Holdout(rows, epsilon=Fraction(1, 2), meter=so.TwoMeterFilter(so.Budget(1)))
+    other = Holdout(rows, epsilon=Fraction(1, 2), meter=half.meter)
+    assert other.meter.remaining.pure is not None
+    assert 0 <= other.meter.remaining.pure < Fraction(1, 10**9)
+
+
+def test_a_forked_child_cannot_ask() -> None:
+    holdout = Holdout(np.zeros(10_000), epsilon=1)
+    assert refused_in_a_child(lambda: holdout.check(0.5, lambda rows: rows))
+    assert holdout.asked == 0
 
 
 class Majority:
@@ -244,7 +272,20 @@ def test_other_metrics_and_their_refusals() -> None:
         with pytest.raises(InvalidInput, match="accuracy"):
             holdout.scorer(metric)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="targets"):
-        Holdout(np.zeros(5), epsilon=1).scorer()
+        Holdout(np.zeros(5000), epsilon=1).scorer()
+
+
+class Column:
+    """Where a column has the sign of the target."""
+
+    by_row = True
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __call__(self, rows: Floats, targets: Floats) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = rows[:, self.place] * targets > 0
+        return found
 
 
 def test_freedmans_paradox() -> None:
@@ -267,18 +308,19 @@ def test_freedmans_paradox() -> None:
     fooled = believed(plain, lambda value, phi: float(phi(X_hold, y_hold).mean()))
     with replay(Tape(3)):
         holdout = Holdout((X_hold, y_hold), epsilon=4, threshold=0.1, most=4)
-        answers = np.array([holdout.check(float(train[j]), lambda r, t, j=j: r[:, j] * t > 0).value for j in range(d)])
+        answers = np.array([holdout.check(float(train[j]), Column(j)).value for j in range(d)])
         guarded = believed(answers, lambda value, phi: holdout.check(value, phi).value)
     assert fooled > 0.7
     assert abs(guarded - 0.5) < 0.1
 
 
 def test_it_cannot_be_copied() -> None:
-    holdout = Holdout(np.zeros(5), epsilon=1)
+    holdout = Holdout(np.zeros(20_000), epsilon=1)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidInput, match="n_jobs=1"):
             attempt(holdout)
-    assert repr(holdout) == "Holdout(5 rows, epsilon=1, threshold=0.05, most=10, left=10)"
+    told = "within 0.1064 of the population for 10 questions"
+    assert repr(holdout) == f"Holdout(20000 rows, epsilon=1, threshold=0.05, most=10, left=10; {told})"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +331,8 @@ def test_it_cannot_be_copied() -> None:
     ids=str,
 )  # fmt: skip
 def test_refusals(bad: dict[str, Any]) -> None:
-    good: dict[str, Any] = {"data": np.zeros(10), "epsilon": 1}
+    good: dict[str, Any] = {"data": np.zeros(10_000), "epsilon": 1}
+    Holdout(**good)
     with pytest.raises(InvalidInput):
         Holdout(**(good | bad))
 
@@ -297,7 +340,7 @@ def test_refusals(bad: dict[str, Any]) -> None:
 @pytest.mark.parametrize("train_value", [-0.1, 1.1, math.nan, "0.5", None])
 def test_training_values_that_are_refused(train_value: Any) -> None:
     with pytest.raises(InvalidInput):
-        Holdout(np.zeros(10), epsilon=1).check(train_value, lambda r: r)
+        Holdout(np.zeros(10_000), epsilon=1).check(train_value, lambda r: r)
 
 
 def test_a_question_that_leaves_on_one_row_counts_nothing_there() -> None:

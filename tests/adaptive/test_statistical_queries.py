@@ -10,8 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from forked import refused_in_a_child
+from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.adaptive.guard import GRID
+from sordino.adaptive.noise_of_answers import NoiseName
 from sordino.adaptive.predicate import Predicate
 from sordino.adaptive.statistical_queries import StatisticalQueries
 from sordino.adaptive.transfer import guarantee
@@ -53,27 +56,47 @@ def test_answers_stay_within_the_noise_they_state() -> None:
 @pytest.mark.parametrize(
     ("noise", "budget"), [("gaussian", Budget(1, 1e-6)), ("laplace", Budget(1)), ("laplace", Budget(1, 1e-6))]
 )
-def test_a_budget_is_spent_question_by_question_and_is_used_up(noise: str, budget: Budget) -> None:
+def test_a_budget_is_what_all_questions_need_and_is_used_up(noise: str, budget: Budget) -> None:
     oracle = StatisticalQueries(ROWS, questions=40, budget=budget, noise=noise)  # type: ignore[arg-type]
     assert oracle.loss().delta(budget.epsilon) <= budget.delta
-    assert TwoMeterFilter(budget).fits(oracle._charge) == 40
+    assert TwoMeterFilter(budget).fits(Charge.of(oracle._each)) == 40
     for left in reversed(range(40)):
         assert oracle.ask(lambda rows: rows == 1).left == left
     assert oracle.meter is not None
-    assert not oracle.meter.allows(oracle._charge)
+    assert not oracle.meter.allows(Charge.of(oracle._each))
     with pytest.raises(BudgetExceeded, match="40 questions"):
         oracle.ask(lambda rows: rows == 1)
     assert (oracle.asked, oracle.left) == (40, 0)
 
 
-def test_a_shared_meter_pays_and_refuses() -> None:
+def test_a_meter_pays_for_all_questions_at_once_and_what_is_left_for_no_more() -> None:
     meter = TwoMeterFilter(Budget(1))
     oracle = StatisticalQueries(ROWS, questions=2, scale=Fraction(1, 250), noise="laplace", meter=meter)
-    oracle.ask(lambda rows: rows == 1)
     assert oracle.meter is not None
-    assert oracle.meter.remaining.pure == Fraction(3, 4)
-    with pytest.raises(BudgetExceeded):
-        StatisticalQueries(ROWS, questions=5, scale=Fraction(1, 250), noise="laplace", meter=meter)
+    assert oracle.meter.remaining.pure == Fraction(1, 2)
+    oracle.ask(lambda rows: rows == 1)
+    assert oracle.meter.remaining.pure == Fraction(1, 2)
+    for questions, payer in ((5, meter), (3, oracle.meter)):
+        with pytest.raises(BudgetExceeded):
+            StatisticalQueries(ROWS, questions=questions, scale=Fraction(1, 250), noise="laplace", meter=payer)
+    for wrong in (Budget(1, 1e-6), 1):
+        with pytest.raises(InvalidInput, match="a filter that pays"):
+            StatisticalQueries(ROWS, questions=2, scale=1, meter=wrong)  # type: ignore[arg-type]
+
+
+def test_a_forked_child_cannot_ask() -> None:
+    oracle = StatisticalQueries(ROWS, questions=3, budget=Budget(1, 1e-6))
+    assert refused_in_a_child(lambda: oracle.ask(lambda rows: rows == 1))
+    assert oracle.left == 3
+
+
+@pytest.mark.parametrize("scale", [10**300, 10**400, Fraction(1, 10**400)])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_noise_of_any_size_gives_an_answer(scale: int | Fraction, noise: NoiseName) -> None:
+    answer = StatisticalQueries(ROWS, questions=3, scale=scale, noise=noise).ask(lambda rows: rows == 1)
+    assert answer.half_width == 1.0
+    assert (answer.noise == 1.0) == (scale > 1)
+    assert 0 <= answer.value <= 1
 
 
 def test_a_refused_question_costs_nothing() -> None:
@@ -112,7 +135,7 @@ def test_the_charge_is_made_before_the_rows_are_read() -> None:
         return rows == 0
 
     oracle.ask(phi)
-    assert seen == [(2, 3), (1_000, 2)]
+    assert seen == [(4, 3), *[(1, 3)] * 4, (1_000, 2)]
 
 
 def test_conditions_in_sql() -> None:
@@ -191,6 +214,7 @@ def test_so_far_can_be_read_at_any_time() -> None:
         {"questions": 5, "budget": Budget(1)},
         {"questions": 5, "meter": TwoMeterFilter(Budget(1)), "budget": Budget(1, 1e-6)},
         {"questions": 5, "confidence": 1},
+        {"questions": 5, "confidence": 1 - Fraction(1, 10**400)},
     ],
 )
 def test_bad_input_is_refused(bad: dict[str, object]) -> None:

@@ -15,6 +15,7 @@ from sordino.adaptive.transfer import METHODS, best_noise, guarantee, most_quest
 from sordino.errors import InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
+from sordino.privacy.loss import GaussianLoss
 
 CONDITIONAL = next(theorem for theorem in THEOREMS if theorem.name == "conditional")
 
@@ -205,6 +206,23 @@ def test_laplace_is_certified_by_the_exact_sum_not_by_the_rough_one() -> None:
     assert Rough("laplace", 0.01, 100, 2).delta(float(pure)) > 0.1
 
 
+def test_very_many_laplace_answers_are_taken_for_gaussian_ones_that_are_no_more_private() -> None:
+    """Just above the bend the curve lies above that of the exact sum, by little; far above it needs no exact sum."""
+    mechanism = Laplace(Fraction(1, 1000), Fraction(1, 2**60))
+    exact, above = Certain(mechanism, 10**6, 10**6), Certain(mechanism, 10**6, 10**6 + 1)
+    for epsilon in (0.0, 1.0, 3.0):
+        assert exact.delta(epsilon) <= above.delta(epsilon)
+    assert above.delta(0.0) < 1.26 * exact.delta(0.0)
+    far = Certain(Laplace(Fraction(1, 10**5), Fraction(1, 2**80)), 2**42, 10**9)
+    assert isinstance(far.loss, GaussianLoss)
+    assert 0 < plan(2**42, 10**9).best.population < 0.0004
+
+
+def test_confidence_as_high_as_is_allowed_is_answered() -> None:
+    sure = guarantee(Gaussian(Fraction(1, 1000), Fraction(1, 2**50)), 10**7, 10**9, 1 - Fraction(1, 10**120))
+    assert 0 < sure.sample <= sure.population <= 1  # type: ignore[operator]
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -212,6 +230,8 @@ def test_laplace_is_certified_by_the_exact_sum_not_by_the_rough_one() -> None:
         lambda: plan(10, 0),
         lambda: plan(10, True),
         lambda: plan(10, 10, 1.0),
+        lambda: plan(10, 10, 1 - Fraction(1, 10**400)),
+        lambda: guarantee(Gaussian(1), 10, 10, 1 - Fraction(1, 10**130)),
         lambda: plan(10, 10, noises=("cauchy",)),  # type: ignore[arg-type]
         lambda: guarantee(Gaussian(1), 10, 10, method="magic"),
         lambda: most_questions(10, 0),
@@ -223,7 +243,9 @@ def test_bad_input_is_refused(bad: object) -> None:
         bad()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 10**12), Fraction(1, 10), Fraction(1000)])
+@pytest.mark.parametrize(
+    "scale", [Fraction(1, 10**12), Fraction(1, 10), Fraction(1000), Fraction(10**400), Fraction(1, 10**400)]
+)
 @pytest.mark.parametrize("method", [theorem.name for theorem in THEOREMS])
 def test_useless_noise_promises_nothing_and_fails_nowhere(scale: Fraction, method: str) -> None:
     for mechanism in (Gaussian(scale, Fraction(1, 2**50)), Laplace(scale, Fraction(1, 2**50))):

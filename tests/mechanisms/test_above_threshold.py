@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import multiprocessing
 import os
 import pickle
 import threading
@@ -18,6 +17,7 @@ import pytest
 from scipy.special import chdtrc
 
 import sordino as so
+from forked import refused_in_a_child
 from sordino.errors import BudgetExceeded, InvalidInput, OffLattice
 from sordino.mechanisms.above_threshold import AboveThreshold, _scales
 from statistics_of_draws import ACCEPT
@@ -215,19 +215,13 @@ def test_nothing_can_carry_its_noise_elsewhere() -> None:
 
 def test_a_forked_child_cannot_ask() -> None:
     above = AboveThreshold.calibrated(epsilon=1, threshold=0)
-    here, there = multiprocessing.Pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            above.ask(0)
-            there.send("answered")
-        except InvalidInput:
-            there.send("refused")
-        finally:
-            os._exit(0)
-    assert here.poll(30)
-    assert here.recv() == "refused"
-    os.waitpid(child, 0)
+    assert refused_in_a_child(lambda: above.ask(0))
+
+
+def test_an_epsilon_below_all_floats_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="below all floats"):
+        AboveThreshold(Fraction(1, 10**400), 1)
+    assert AboveThreshold(Fraction(1, 10**300), 1).left == 1
 
 
 def test_threads_get_no_more_than_the_allowed_answers() -> None:

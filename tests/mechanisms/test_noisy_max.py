@@ -197,6 +197,14 @@ def test_calibrated_to_rho(method: str) -> None:
     assert NoisyMax.calibrated(rho=Fraction(1, 10)).method == "exponential"
 
 
+@pytest.mark.parametrize("rho", [2**64, 10**400, 10**700])
+def test_a_rho_beyond_all_floats_is_calibrated_to(rho: int) -> None:
+    """epsilon + e^-epsilon - 1 <= rho < epsilon + 1 there."""
+    found = NoisyMax.calibrated(rho=rho, method="permute_and_flip")
+    assert found.epsilon == rho
+    assert found.release([1, 9, 3]) == 1
+
+
 def test_filters_take_its_charge() -> None:
     meter = so.TwoMeterFilter(so.Budget(1))
     for method in METHODS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,7 @@ class _Feature:
     """Where one feature equals the label."""
 
     place: int
+    by_row: ClassVar[bool] = True
 
     def __call__(self, features: Bools, labels: Bools) -> Bools:
         equal: Bools = features[:, self.place] == labels
@@ -92,6 +94,7 @@ class _Majority:
 
     features: npt.NDArray[np.intp]
     against: Bools
+    by_row: ClassVar[bool] = True
 
     def __call__(self, features: Bools, labels: Bools) -> Bools:
         votes = (features[:, self.features] ^ self.against).sum(axis=1)

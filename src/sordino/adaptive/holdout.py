@@ -1,50 +1,62 @@
 """A reusable holdout (Thresholdout): a validation set that can be asked again and again.
 
 Theorem. All that a holdout answers in its life is epsilon-differentially private for replacing one of its rows, for
-functions that look at each row by itself. Proof in holdout.md.
+functions that look at each row by itself; and within `guarantee` of the population. Proofs in holdout.md.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 from sordino.accounting.charge import Charge
-from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
+from sordino.accounting.filters import TwoMeterFilter
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
-from sordino.adaptive.scorer import HoldoutScorer, Metric, WholeSplit, metric_of
+from sordino.adaptive.holdout_guarantee import HoldoutAccuracy
+from sordino.adaptive.payment import Payer, paid
+from sordino.adaptive.scorer import HoldoutScorer, Metric, WholeSplit, expect_flat, metric_of
+from sordino.adaptive.transfer import Guarantee
 from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.laplace import Laplace
+from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import Number, closed_unit, decimal_reading, open_unit, positive, readable, show
+from sordino.privacy.exact import Number, brief, closed_unit, decimal_reading, open_unit, positive, readable, show
 from sordino.privacy.loss import Loss
 
 __all__ = ["Checked", "Holdout"]
 
 _ANSWERS_SHARE = Fraction(1, 3)
 _CONFIDENCE = Fraction(95, 100)
+_VACUOUS = 0.5
+"""Whoever always answers 1/2 is never farther off."""
+_MOST_ROWS = 2**42
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The trustworthy `value`; whether the training value was off (`overfit`); how many more may be off (`left`)."""
+    """The `value` to go on with; whether the training value was off (`overfit`); how many more may be off (`left`).
+
+    With 95 % confidence all values that a holdout gives in its life are within their `half_width` of the population's means.
+    """
 
     value: float
     overfit: bool
     left: int
+    half_width: float
 
 
-class Holdout:
+class Holdout(SingleUse):
     """A holdout that can be asked again and again, until it has corrected `most` values.
 
     A training value within about `threshold` of the mean over the holdout comes back as it is, which costs nothing; one that
     is farther off is replaced by that mean with noise. Give `epsilon`, or `tolerance`: how close a correction is to the
-    holdout's mean, 95 % of the time. The number of rows is public. `meter` is the filter that pays, one of its own
-    if none is given; the whole life must fit into it.
+    holdout's mean, 95 % of the time. The number of rows is public. `meter` is the filter that pays for the whole life at
+    the start, one of its own if none is given. A filter is a value that is never changed: to pay for more from it, go on
+    with `holdout.meter`. Refused is a holdout of whose `most` corrections nothing follows for the population.
 
     Privacy: epsilon-differentially private for replacing one row, for functions of each row by itself (see `guard`).
 
@@ -54,11 +66,16 @@ class Holdout:
     Example:
         >>> import numpy as np
         >>> holdout = Holdout(np.arange(100_000) % 2, epsilon=1, threshold=0.1, most=5)
-        >>> holdout.check(0.5, lambda rows: rows)
-        Checked(value=0.5, overfit=False, left=5)
+        >>> found = holdout.check(0.5, lambda rows: rows)
+        >>> found.value, found.overfit, found.left, found.half_width < 0.12
+        (0.5, False, 5, True)
         >>> holdout.check(0.9, lambda rows: rows).overfit
         True
+        >>> holdout.guarantee(questions=1000).population < 0.14
+        True
     """
+
+    _instead = "Share the object itself, in the process that made it: with scikit-learn, n_jobs=1 or threads."
 
     def __init__(
         self,
@@ -69,8 +86,9 @@ class Holdout:
         threshold: Number = 0.05,
         most: int = 10,
         example: Any = None,
-        meter: TwoMeterFilter | ZcdpFilter | None = None,
+        meter: Payer | None = None,
     ) -> None:
+        super().__init__()
         if (epsilon is None) == (tolerance is None):
             value = f"epsilon={show(epsilon)}, tolerance={show(tolerance)}"
             raise InvalidInput(value, "exactly one of epsilon and tolerance must be given", "Pass epsilon=1.")
@@ -78,21 +96,19 @@ class Holdout:
             raise InvalidInput(f"most={show(most)}", "a holdout must be able to correct at least one value", "Pass 10.")
         bar = open_unit("threshold", threshold, "Pass a small number such as 0.05.").lower
         self._sample = GuardedSample.of(data, example)
-        reach = Fraction(1, self._sample.count)
-        step = reach / GRID
         if epsilon is not None:
-            self.epsilon = positive("epsilon", epsilon).lower
+            wanted = _Wanted(bar, most, epsilon=positive("epsilon", epsilon).lower)
         else:
             close = open_unit("tolerance", tolerance, "Pass a small number such as 0.01.").lower
-            self.epsilon = reach * most * _log_upper(1 / (1 - _CONFIDENCE)) / close / _ANSWERS_SHARE
-        self.threshold = math.floor(bar / step) * step
-        answers = self.epsilon * _ANSWERS_SHARE
-        self._above = AboveThreshold(self.epsilon - answers, self.threshold, most, reach, step=step)
-        self._noise = Laplace.calibrated(sensitivity=reach, epsilon=answers / most, step=step)
-        self._correction = Charge.of(self._noise.loss(reach))
-        self.meter = TwoMeterFilter(Budget(self.epsilon)) if meter is None else meter
-        self.meter.spend(Charge.of(self.loss()))  # refuses a life that does not fit
-        self.meter = self.meter.spend(Charge.of(self._above.loss()))
+            wanted = _Wanted(bar, most, tolerance=close)
+        self._accuracy = wanted.on(self.rows)
+        if not wanted.useful(self._accuracy):
+            raise wanted.refusal(self.rows)
+        self.epsilon = self._accuracy.epsilon
+        self._above, self._noise = self._accuracy.above, self._accuracy.noise
+        life = Charge.of(self._above.loss()) + Charge.of(self._noise.loss(Fraction(1, self.rows)), most)
+        self.meter = paid(TwoMeterFilter(Budget(self.epsilon)) if meter is None else meter, life)
+        self._asked = 0
         self._lock = threading.RLock()
 
     @property
@@ -110,70 +126,127 @@ class Holdout:
         """How many more values it can correct."""
         return self._above.left
 
+    @property
+    def threshold(self) -> Fraction:
+        """How far a training value may be off, about; a multiple of the step of means."""
+        return self._above.threshold
+
+    @property
+    def asked(self) -> int:
+        """How many questions were answered."""
+        return self._asked
+
     def loss(self) -> Loss:
         """The privacy loss of its whole life."""
         return self._above.loss() + self.most * self._noise.loss(Fraction(1, self.rows))
 
     def interval(self, confidence: Number = 0.95) -> float:
         """The half-width of a correction: how far it is from the mean over the holdout, with at least that probability."""
-        return float(self._noise.interval(confidence))
+        return float(self._noise.interval(confidence)) + 1 / (2 * (self._accuracy.told - 1))
+
+    def guarantee(self, confidence: Number = 0.95, *, questions: int) -> Guarantee:
+        """What holds for all values at once if so many questions are asked, however they depend on the values before.
+
+        `sample` is how far they are from the means over the holdout, `population` from those of the population. The last
+        is void if the rows are no independent draws from it, or if anything else about them was used to choose questions.
+        """
+        return self._accuracy.guarantee(questions, confidence)
 
     def check(self, train_value: Number, phi: Phi) -> Checked:
-        """What the mean of phi, found to be `train_value` on training data, is on fresh data.
+        """About what the mean of phi, found to be `train_value` on training data, is in the population: see `Checked`.
 
         phi maps rows to one number in [0, 1] for each, looking at each row by itself. It is first tried on public rows,
         where errors are shown. On the holdout values are clamped, and rows on which it fails or has no value count as 0.
 
         Privacy: what is returned, and whether anything is, depends on the rows only through private answers.
         """
+        return self._check(train_value, phi, self._sample)
+
+    def check_like(self, train_value: Number, phi: Phi, example: tuple[Any, ...]) -> Checked:
+        """The same, rehearsed on these public rows, which must have the form of the holdout's."""
+        return self._check(train_value, phi, self._sample.with_example(example))
+
+    def _check(self, train_value: Number, phi: Phi, stage: GuardedSample) -> Checked:
+        """The same, rehearsed on the example of `stage`."""
+        self._expect_own_process()
         train = closed_unit("train_value", train_value, "Pass the mean of phi over the training rows.").lower
-        self._sample.rehearse(phi)
+        stage.rehearse(phi)
         with self._lock:
             if self.left == 0:
                 hint = f"It has corrected {self.most} values; take fresh rows, which cost their epsilon again."
                 raise BudgetExceeded("one more correction of this holdout", "none", hint)
+            self._asked += 1
+            half_width = self._accuracy.so_far(self._asked, _CONFIDENCE).population
             units = self.rows * GRID
             total, near = self._sample.total(phi), math.floor(train * units + Fraction(1, 2))
             if not self._above.ask(Fraction(abs(total - near), units)):
-                return Checked(float(decimal_reading("train_value", train_value)), False, self.left)
-            self.meter = self.meter.spend(self._correction)
-            value = self._noise.release(Fraction(total, units))
-            return Checked(min(1.0, max(0.0, float(value))), True, self.left)
+                return Checked(float(decimal_reading("train_value", train_value)), False, self.left, half_width)
+            last = self._accuracy.told - 1
+            place = math.floor(Fraction(self._noise.release(Fraction(total, units))) * last + Fraction(1, 2))
+            return Checked(min(last, max(0, place)) / last, True, self.left, half_width)
 
     def scorer(self, metric: str | Metric = "accuracy") -> HoldoutScorer:
         """A scorer for scikit-learn's `scoring=`; the holdout must be (X, y).
 
-        Example: `GridSearchCV(model, grid, scoring=holdout.scorer(), cv=holdout.splitter()).fit(X_train, y_train)`.
+        Example: `GridSearchCV(model, grid, scoring=holdout.scorer(), cv=holdout.splitter(), error_score="raise")`; without
+        the last, scikit-learn takes a refusal, or the end of the holdout, for a score of NaN.
         """
         if len(self._sample.parts) != 2:
             value = f"a holdout of {len(self._sample.parts)} part"
             raise InvalidInput(value, "a scorer needs rows and their targets", "Make it with Holdout((X, y), ...).")
+        expect_flat(self._sample.parts[1])
         return HoldoutScorer(self, metric_of(metric))
 
     def splitter(self) -> WholeSplit:
         """A splitter for scikit-learn's `cv=` that leaves validation to the scorer."""
         return WholeSplit()
 
-    def __copy__(self) -> NoReturn:
-        _refuse()
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        _refuse()
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        _refuse()
-
     def __repr__(self) -> str:
         sides = f"epsilon={readable(self.epsilon)}, threshold={readable(self.threshold)}"
-        return f"Holdout({self.rows} rows, {sides}, most={self.most}, left={self.left})"
+        error = brief(Fraction(self.guarantee(questions=self.most).population), up=True)
+        promise = f"within {error} of the population for {self.most} questions"
+        return f"Holdout({self.rows} rows, {sides}, most={self.most}, left={self.left}; {promise})"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A holdout without its rows: what it would be on so many of them."""
+
+    threshold: Fraction
+    most: int
+    epsilon: Fraction | None = None
+    tolerance: Fraction | None = None
+
+    def on(self, rows: int) -> HoldoutAccuracy:
+        reach = Fraction(1, rows)
+        step = reach / GRID
+        # A correction is told in multiples of at most half its noise's scale, a quarter of which rounding may add.
+        quantile = _log_upper(1 / (1 - _CONFIDENCE)) + Fraction(1, 4)
+        share = self.epsilon * _ANSWERS_SHARE if self.epsilon else reach * self.most * quantile / (self.tolerance or 1)
+        epsilon = self.epsilon or share / _ANSWERS_SHARE
+        bar = math.floor(self.threshold / step) * step
+        above = AboveThreshold(epsilon - share, bar, self.most, reach, step=step)
+        noise = Laplace.calibrated(sensitivity=reach, epsilon=share / self.most, step=step)
+        return HoldoutAccuracy(rows, epsilon, above, noise, min(math.ceil(2 / noise.scale), rows * GRID) + 1)
+
+    def useful(self, accuracy: HoldoutAccuracy) -> bool:
+        """Whether something follows for the population if all corrections are used."""
+        return accuracy.guarantee(self.most, _CONFIDENCE).population < _VACUOUS
+
+    def refusal(self, rows: int) -> InvalidInput:
+        enough, fewer = 2 * rows, self.most // 2
+        while enough <= _MOST_ROWS and not self.useful(self.on(enough)):
+            enough *= 2
+        while fewer and not (other := replace(self, most=fewer)).useful(other.on(rows)):
+            fewer //= 2
+        rule = f"{self.most} corrected values of so few rows could be off by one half or more in the population"
+        hint = f"Take about {enough} rows{f', or most={fewer}' if fewer else ''}."
+        if enough > _MOST_ROWS:
+            hint = "Take a smaller threshold, such as 0.05."
+        return InvalidInput(f"a holdout of {rows} rows with threshold={brief(self.threshold, up=True)}", rule, hint)
 
 
 def _log_upper(value: Fraction) -> Fraction:
     from sordino.privacy.ball import ball, certified, upper
 
     return Fraction(upper(certified(lambda: ball(value).log())))
-
-
-def _refuse() -> NoReturn:
-    rule = "its noise must not be used twice, so it cannot be copied or sent to another process"
-    raise InvalidInput("a Holdout", rule, "Share the object itself: with scikit-learn, n_jobs=1 or threads.")

@@ -15,11 +15,12 @@ from typing import Literal, Protocol, TypeAlias
 from flint import arb
 from scipy.special import log_ndtr, ndtri
 
+from sordino.accounting.charge import Charge
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
-from sordino.privacy.ball import ball, certified, upper
+from sordino.privacy.ball import ball, certified, exact_upper, upper
 from sordino.privacy.exact import float_upper
-from sordino.privacy.loss import Loss
+from sordino.privacy.loss import GaussianLoss, Loss
 
 __all__ = ["Certain", "Noise", "NoiseName", "Rough"]
 
@@ -27,6 +28,8 @@ NoiseName: TypeAlias = Literal["gaussian", "laplace"]
 
 _HOPELESS = 50.0
 """Answers with a larger mu say nothing of the population; no curve is computed for them."""
+_MANY = 10**6
+"""More Laplace answers are taken as Gaussian ones that are no more private: their exact sum would take minutes."""
 
 
 class Noise(Protocol):
@@ -64,8 +67,12 @@ class Certain:
 
     @cached_property
     def loss(self) -> Loss:
-        """The privacy loss of all answers together."""
-        return self.questions * self.mechanism.loss(Fraction(1, self.rows))
+        """The privacy loss of all answers together, or one that dominates it."""
+        each = self.mechanism.loss(Fraction(1, self.rows))
+        mu_squared = Charge.of(each).mu_squared
+        if self.questions <= _MANY or isinstance(self.mechanism, Gaussian) or mu_squared is None:
+            return self.questions * each
+        return GaussianLoss(exact_upper(certified(lambda: ball(self.questions * mu_squared).sqrt())))
 
     @property
     def scale(self) -> float:

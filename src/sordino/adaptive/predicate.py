@@ -6,15 +6,16 @@ names and types of columns are public. The engine is a locked DuckDB that sees t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
+from sordino.adaptive.samples import is_arrow, is_pandas, is_polars, length, names
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 from sordino.query import tree
@@ -40,6 +41,8 @@ _LOCKED = (
 class Predicate:
     """A function of rows, 1 where the condition is true and 0 elsewhere.
 
+    Columns are known to the engine by their places, since it would take names that differ in case for one.
+
     Example:
         >>> import numpy as np
         >>> rows = {"age": np.array([70, 30]), "smoker": np.array([True, True])}
@@ -49,50 +52,101 @@ class Predicate:
 
     text: str
     sql: str
+    types: tuple[tuple[str, Any], ...]
+    by_row: ClassVar[bool] = True
 
     @classmethod
     def of(cls, text: str, rows: Any) -> Predicate:
         """The condition, understood for rows with these columns; refused if it is not understood."""
-        columns = {field.name: _column(field.type) for field in _table(rows).schema}
+        kinds = {name: kind for name, column in _columns(rows).items() if (kind := _type(column)) is not None}
+        used: list[str] = []
 
         def typed(column: tree.Column) -> Typed:
-            known = columns.get(column.name)
+            known = _column(kinds[column.name]) if column.name in kinds else None
             if known is None:
                 rule = "a condition may name columns of the sample that hold numbers, truths, texts or dates"
-                named = ", ".join(name for name, kind in columns.items() if kind) or "none"
+                named = ", ".join(name for name, kind in kinds.items() if _column(kind)) or "none"
                 raise InvalidInput(f"the column {show(column.name)}", rule, f"There are: {named}.")
-            return read(known, exp.Column(this=exp.Identifier(this=column.name, quoted=True)))
+            if column.name not in used:
+                used.append(column.name)
+            return read(known, exp.Column(this=exp.Identifier(this=f"c{used.index(column.name)}", quoted=True)))
 
         truth = indicator(condition(parse_condition(text), typed)).sql
         counted = exp.Coalesce(this=truth, expressions=[exp.Literal.number(0)])
-        return cls(text, f'SELECT {counted.sql("duckdb")} AS "found" FROM "rows"')  # noqa: S608
+        sql = f'SELECT {counted.sql("duckdb")} AS "found" FROM "rows"'  # noqa: S608
+        return cls(text, sql, tuple((name, kinds[name]) for name in used))
 
     def __call__(self, rows: Any) -> npt.NDArray[np.int64]:
         """One number for each row."""
         import duckdb
+        import pyarrow as pa
 
+        columns = _columns(rows)
+        table = pa.table({f"c{i}": _arrow(columns[name], kind) for i, (name, kind) in enumerate(self.types)})
+        if not self.types:
+            table = pa.table({"c": pa.nulls(length(rows))})
         with duckdb.connect(":memory:") as connection:
-            connection.register("rows", _table(rows))
+            connection.register("rows", table)
             for setting in _LOCKED:
                 connection.execute(setting)
             found: npt.NDArray[np.int64] = np.array(connection.execute(self.sql).fetchnumpy()["found"], np.int64)
         return found
 
 
-def _table(rows: Any) -> Any:
-    """Rows as an Arrow table."""
+def _columns(rows: Any) -> dict[str, Any]:
+    """The columns by their names as text."""
+    found = names(rows)
+    if found is None:
+        hint = "Pass an Arrow table, a data frame or a mapping of columns, or ask with a function."
+        raise InvalidInput(f"a {type(rows).__name__}", "a condition needs rows with named columns", hint)
+    columns = {str(name): rows[name] for name in found}
+    if len(columns) < len(found):
+        value, rule = "columns whose names read alike", "the columns that a condition can name must have different names"
+        raise InvalidInput(value, rule, "Name them by different texts.")
+    return columns
+
+
+def _type(column: Any) -> Any:
+    """The Arrow type of a column; None if it has none, as one of two dimensions. Decimals as objects are read as floats."""
     import pyarrow as pa
 
-    if isinstance(rows, pa.Table):
-        return rows
-    if isinstance(rows, Mapping):
-        return pa.table({name: pa.array(column) for name, column in rows.items()})
-    if hasattr(rows, "iloc") and hasattr(rows, "columns"):
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    if hasattr(rows, "to_arrow"):
-        return rows.to_arrow()
-    hint = "Pass an Arrow table, a data frame or a mapping of columns, or ask with a function."
-    raise InvalidInput(f"a {type(rows).__name__}", "a condition needs rows with named columns", hint)
+    try:
+        kind = _arrow(column, None).type
+    except (pa.ArrowException, TypeError, ValueError):
+        return None
+    return pa.float64() if _objects(column) and pa.types.is_decimal(kind) else kind
+
+
+def _arrow(column: Any, kind: Any) -> Any:
+    """A column in Arrow's form. Of Python objects those that are not of the kind are missing, each by itself."""
+    import pyarrow as pa
+
+    if is_arrow(column):
+        return column
+    if is_polars(column):
+        return column.to_arrow()
+    if kind is None or not _objects(column):
+        return pa.array(column, from_pandas=_objects(column) or is_pandas(column))
+    try:
+        return pa.array(column, kind, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array([_cell(value, kind) for value in column], kind, from_pandas=True)
+
+
+def _objects(column: Any) -> bool:
+    return isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype.kind == "O"
+
+
+def _cell(value: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(value, Decimal) and pa.types.is_floating(kind):
+        return float(value)
+    try:
+        pa.array([value], kind, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    return value
 
 
 def _column(kind: Any) -> Column | None:
@@ -107,7 +161,7 @@ def _column(kind: Any) -> Column | None:
         return Column("int", Number(step=Fraction(1)))
     if types.is_floating(kind) or types.is_decimal(kind):
         return Column("float", Number())
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return Column("text", Text())
     if types.is_date(kind):
         return Column("date", Day())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,14 @@ from sordino.privacy.exact import show
 if TYPE_CHECKING:
     from sordino.adaptive.holdout import Holdout
 
-__all__ = ["HoldoutScorer", "Metric", "WholeSplit", "metric_of"]
+__all__ = ["HoldoutScorer", "Metric", "WholeSplit", "expect_flat", "metric_of"]
 
 Metric: TypeAlias = Callable[[Any, Any], Any]
 """From true and predicted targets to one number in [0, 1] for each row."""
 Indices: TypeAlias = npt.NDArray[np.intp]
+
+_FEW = 5
+_BY_ROW = "Pass a metric of rows, such as lambda y, p: y == p; a mean of them is taken by the holdout."
 
 
 def _accuracy(true: Any, predicted: Any) -> npt.NDArray[np.bool_]:
@@ -49,14 +52,24 @@ class HoldoutScorer:
     metric: Metric
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
-        """The guarded score of a fitted estimator; BudgetExceeded when the holdout is used up."""
-        found = levels(np.asarray(self.metric(y, estimator.predict(X)), np.float64))
-        train_value = Fraction(int(found.sum()), GRID * len(found))
+        """The guarded score of a fitted estimator; BudgetExceeded when the holdout is used up.
+
+        The metric is first computed, and the question rehearsed, on the rows given here, which must not be the holdout's.
+        """
+        expect_flat(y)
 
         def phi(rows: Any, targets: Any) -> Any:
             return self.metric(targets, estimator.predict(rows))
 
-        return self.holdout.check(train_value, phi).value
+        found = np.asarray(phi(X, y))
+        if found.shape != np.shape(y) or found.dtype.kind not in "biuf" or np.isnan(found.astype(np.float64)).any():
+            value = f"a metric that returned {f'shape {found.shape}' if found.ndim else show(found[()])}"
+            raise InvalidInput(value, f"a metric must score each of {len(y)} rows by a number", _BY_ROW)
+        train_value = Fraction(int(levels(found.astype(np.float64)).sum()), GRID * len(found))
+        return self.holdout.check_like(train_value, phi, (_few(X), _few(y))).value
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self.holdout.__reduce_ex__(protocol)
 
     def __copy__(self) -> HoldoutScorer:
         return self
@@ -66,6 +79,18 @@ class HoldoutScorer:
 
     def __repr__(self) -> str:
         return f"HoldoutScorer({self.holdout!r})"
+
+
+def expect_flat(targets: Any) -> None:
+    """Refuse targets that are not one for each row: a column of them would be compared with each prediction."""
+    shape = np.shape(targets)
+    if len(shape) != 1 or not shape[0]:
+        rule = "targets must be flat, one for each row, and at least one"
+        raise InvalidInput(f"targets of shape {shape}", rule, 'Pass y.ravel(), or one column: frame["y"].')
+
+
+def _few(part: Any) -> Any:
+    return part.iloc[:_FEW] if hasattr(part, "iloc") else part[:_FEW]
 
 
 class WholeSplit:

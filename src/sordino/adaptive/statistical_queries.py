@@ -9,18 +9,19 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 from sordino.accounting.charge import Charge
-from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
+from sordino.accounting.filters import TwoMeterFilter
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.noise_of_answers import NoiseName
+from sordino.adaptive.payment import Payer, paid
 from sordino.adaptive.predicate import Predicate
-from sordino.adaptive.transfer import Guarantee, best_noise, guarantee
+from sordino.adaptive.transfer import Guarantee, best_noise, failure_of, guarantee
 from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
+from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import Number, float_upper, open_unit, positive, readable, show
 from sordino.privacy.loss import Loss
@@ -44,12 +45,13 @@ class Answered:
     left: int
 
 
-class StatisticalQueries:
+class StatisticalQueries(SingleUse):
     """Answers means of functions over one sample, with noise, up to `questions` times.
 
     Noise: what `questions` answers need to stay within a `budget`; or a given `scale`; or, with neither, the scale that
-    makes the error on the population least. `meter` is a filter that pays for each question; with a budget it is one of
-    its own. The number of rows is public.
+    makes the error on the population least. `meter` is the filter that pays for all questions at the start; with a budget it
+    is one of its own. A filter is a value that is never changed: to pay for more from it, go on with `oracle.meter`. The
+    number of rows is public.
 
     Privacy: `loss()` for all answers, for replacing one row, for functions of each row by itself (see `guard`).
 
@@ -63,6 +65,9 @@ class StatisticalQueries:
         True
     """
 
+    _counted = "its questions must be counted once"
+    _instead = "Share the object itself, in the process that made it."
+
     def __init__(
         self,
         sample: Any,
@@ -73,8 +78,9 @@ class StatisticalQueries:
         noise: NoiseName = "gaussian",
         confidence: Number = 0.95,
         example: Any = None,
-        meter: TwoMeterFilter | ZcdpFilter | None = None,
+        meter: Payer | None = None,
     ) -> None:
+        super().__init__()
         if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= _MOST:
             rule = "the number of questions must be a whole number, at least 1"
             raise InvalidInput(f"questions={show(questions)}", rule, "Pass how many questions you plan.")
@@ -83,10 +89,9 @@ class StatisticalQueries:
         if (budget is not None) + (scale is not None) + (meter is not None and scale is None) > 1:
             rule = "the noise must be given in one way: by a budget or by its scale; a meter goes with a scale"
             raise InvalidInput("budget, scale, meter", rule, "Pass budget=so.Budget(1, 1e-6), for example.")
-        open_unit("confidence", confidence)
+        failure_of(confidence)
         self.questions, self.confidence = questions, confidence
         self._sample = GuardedSample.of(sample, example)
-        self.meter = TwoMeterFilter(budget) if budget is not None else meter
         step = Fraction(1, self.rows * GRID)
         if budget is not None:
             self.mechanism = _within(budget, noise, questions, self.rows, step)
@@ -96,9 +101,9 @@ class StatisticalQueries:
         else:
             self.mechanism = best_noise(self.rows, questions, confidence, noise=noise)
         self._each = self.mechanism.loss(Fraction(1, self.rows))
-        self._charge = Charge.of(self._each)
-        if self.meter is not None:
-            self.meter.spend(self._charge * questions)  # refuses a life that does not fit
+        payer = TwoMeterFilter(budget) if budget is not None else meter
+        self.meter = None if payer is None else paid(payer, Charge.of(self._each, questions))
+        self._promise = self.guarantee()
         self._asked = 0
         self._lock = threading.RLock()
 
@@ -120,10 +125,6 @@ class StatisticalQueries:
     def loss(self) -> Loss:
         """The privacy loss of all planned answers together."""
         return self.questions * self._each
-
-    @cached_property
-    def _promise(self) -> Guarantee:
-        return self.guarantee()
 
     def guarantee(self, confidence: Number | None = None, *, method: str = "conditional") -> Guarantee:
         """What holds for all answers of the oracle's life at once, however the questions depend on answers.
@@ -150,21 +151,20 @@ class StatisticalQueries:
         phi looks at each row by itself. It is first tried on public rows, where errors are shown. On the sample values are
         clamped, and rows on which it fails or has no value count as 0.
 
-        Privacy: charged before the rows are read; what is returned, and whether anything is, depends on the rows only
+        Privacy: counted before the rows are read; what is returned, and whether anything is, depends on the rows only
         through the noisy mean.
         """
+        self._expect_own_process()
         question = self._condition(phi) if isinstance(phi, str) else phi
         self._sample.rehearse(question)
         with self._lock:
             if not self.left:
                 hint = f"It has answered the {self.questions} questions that its noise was made for; take fresh rows."
                 raise BudgetExceeded("one more question", "none", hint)
-            if self.meter is not None:
-                self.meter = self.meter.spend(self._charge)
             self._asked += 1
             left = self.left
         exact = Fraction(self._sample.total(question), self.rows * GRID)
-        value = min(1.0, max(0.0, float(self.mechanism.release(exact))))
+        value = float(min(1, max(0, self.mechanism.release(exact))))
         promise = self._promise
         return Answered(value, promise.population, promise.sample if promise.sample is not None else 1.0, left)
 
@@ -173,15 +173,6 @@ class StatisticalQueries:
             value = f"a sample of {len(self._sample.parts)} parts"
             raise InvalidInput(value, "a condition in SQL needs one table", "Pass one table with all columns.")
         return Predicate.of(text, self._sample.example[0])
-
-    def __copy__(self) -> NoReturn:
-        _refuse()
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        _refuse()
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        _refuse()
 
     def __repr__(self) -> str:
         name = type(self.mechanism).__name__.lower()
@@ -214,8 +205,3 @@ def _root_upper(value: Fraction) -> Fraction:
     from sordino.privacy.ball import ball, certified, exact_upper
 
     return exact_upper(certified(lambda: ball(value).sqrt()))
-
-
-def _refuse() -> NoReturn:
-    rule = "its questions must be counted once, so it cannot be copied or sent to another process"
-    raise InvalidInput("StatisticalQueries", rule, "Share the object itself.")

@@ -21,13 +21,16 @@ from sordino.mechanisms.laplace import Laplace
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, float_lower, float_upper, open_unit, show
 
-__all__ = ["METHODS", "Guarantee", "Plan", "best_noise", "guarantee", "most_questions", "plan"]
+__all__ = ["METHODS", "Guarantee", "Plan", "best_noise", "failure_of", "guarantee", "most_questions", "plan", "whole_number"]
 
 METHODS = ("union", "splitting", *(theorem.name for theorem in THEOREMS))
 """From naive to strong; "union" holds only for questions that were fixed before any answer was seen."""
 
 _MARGIN = 1 + 2.0**-40
 _MOST_ROWS, _MOST_QUESTIONS = 2**42, 10**9
+_LEAST_FAILURE = 2.0**-400
+_USELESS = (Fraction(1, 2**200), Fraction(2**200))
+"""Noise of a smaller or larger scale says nothing of the population, and is no matter for floats."""
 _NOISES: dict[NoiseName, type[Gaussian | Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 
 
@@ -86,8 +89,8 @@ def plan(
     rows: int, questions: int, confidence: Number = 0.95, *, noises: tuple[NoiseName, ...] = ("gaussian", "laplace")
 ) -> Plan:
     """Compare the ways of answering `questions` questions about one sample of `rows` rows, each with its best noise."""
-    n, k = _whole("rows", rows, _MOST_ROWS), _whole("questions", questions, _MOST_QUESTIONS)
-    failure = _failure(confidence)
+    n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
+    failure = failure_of(confidence)
     for noise in noises:
         _expect_noise(noise)
     ways = [_union(n, k, failure), _splitting(n, k, failure)]
@@ -105,19 +108,19 @@ def guarantee(
         >>> 0.040 < found.sample < 0.041, 0.063 < found.population < 0.064
         (True, True)
     """
-    n, k = _whole("rows", rows, _MOST_ROWS), _whole("questions", questions, _MOST_QUESTIONS)
+    n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
     found = [theorem for theorem in THEOREMS if theorem.name == method]
     if not found:
         names = ", ".join(theorem.name for theorem in THEOREMS)
         raise InvalidInput(f"method={show(method)}", f"a theorem about noise is one of {names}", 'Pass "conditional".')
-    return _guaranteed(found[0], mechanism, n, k, _failure(confidence))
+    return _guaranteed(found[0], mechanism, n, k, failure_of(confidence))
 
 
 def best_noise(rows: int, questions: int, confidence: Number = 0.95, *, noise: NoiseName = "gaussian") -> Gaussian | Laplace:
     """The noise, on the lattice of means over so many rows, for which the error on the population is about the least."""
-    n, k = _whole("rows", rows, _MOST_ROWS), _whole("questions", questions, _MOST_QUESTIONS)
+    n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
     _expect_noise(noise)
-    return _best_mechanism(THEOREMS[-1], noise, n, k, _failure(confidence))
+    return _best_mechanism(THEOREMS[-1], noise, n, k, failure_of(confidence))
 
 
 def most_questions(rows: int, error: Number, confidence: Number = 0.95) -> dict[str, int]:
@@ -130,7 +133,7 @@ def most_questions(rows: int, error: Number, confidence: Number = 0.95) -> dict[
         >>> found["splitting"], found["conditional"]
         (63, 544)
     """
-    n, failure = _whole("rows", rows, _MOST_ROWS), _failure(confidence)
+    n, failure = whole_number("rows", rows, _MOST_ROWS), failure_of(confidence)
     goal = open_unit("error", error, "Pass a small number such as 0.05.").lower
 
     def fits(way: Callable[[int], Guarantee]) -> int:
@@ -177,12 +180,13 @@ def _best(theorem: Theorem, noise: NoiseName, n: int, k: int, failure: float) ->
 def _guaranteed(theorem: Theorem, mechanism: Gaussian | Laplace, n: int, k: int, failure: float) -> Guarantee:
     name: NoiseName = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
     noise = Certain(mechanism, n, k)
-    at = theorem.best(Rough(name, float(mechanism.scale), n, k), failure)
     rounding = float_upper(mechanism.step / 2)
     each = lower(certified(lambda: -((1 - ball(Fraction(failure))).log() / k).expm1()))
-    sample = min(1.0, (noise.quantile(each) + rounding) * _MARGIN)
-    grid = float_upper(Fraction(1, 2 * GRID))
-    population = min(1.0, (theorem.bound(noise, failure, at) + rounding + grid) * _MARGIN)
+    sample, population = min(1.0, (noise.quantile(each) + rounding) * _MARGIN), 1.0
+    if _USELESS[0] <= mechanism.scale <= _USELESS[1]:
+        at = theorem.best(Rough(name, float(mechanism.scale), n, k), failure)
+        grid = float_upper(Fraction(1, 2 * GRID))
+        population = min(1.0, (theorem.bound(noise, failure, at) + rounding + grid) * _MARGIN)
     return Guarantee(theorem.name, theorem.source, True, name, mechanism.scale, sample, population)
 
 
@@ -197,12 +201,17 @@ def _largest(holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _failure(confidence: Number) -> float:
+def failure_of(confidence: Number) -> float:
     """1 - confidence, rounded down."""
-    return float_lower(1 - open_unit("confidence", confidence).upper)
+    failure = float_lower(1 - open_unit("confidence", confidence).upper)
+    if failure < _LEAST_FAILURE:
+        rule = "what may fail, 1 - confidence, must be at least 2^-400"
+        raise InvalidInput(f"confidence={show(confidence)}", rule, "Pass a number such as 0.95.")
+    return failure
 
 
-def _whole(name: str, value: int, most: int) -> int:
+def whole_number(name: str, value: int, most: int) -> int:
+    """A count from 1 to `most`, or a refusal."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InvalidInput(f"{name}={show(value)}", f"{name} must be a whole number from 1 to {most}", "Pass how many.")
     return value

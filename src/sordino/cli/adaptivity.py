@@ -12,7 +12,7 @@ import typer
 
 from sordino.cli.numbers import exact, rounded_down
 from sordino.cli.shown_loss import new_page, percent, plain
-from sordino.errors import BudgetExceeded, InvalidInput
+from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sordino.adaptive.freedman import Curve, Freedman
@@ -72,11 +72,8 @@ def _drawn(rows: int, features: int) -> Freedman:
     if rows > 0 and features > 0 and rows * features > _MOST_CELLS:
         rule = f"rows times features must be at most {_MOST_CELLS:,}"
         raise InvalidInput(f"--rows {rows} --features {features}", rule, "Write --rows 10000 --features 10000.")
-    try:
-        found = freedman(rows=rows, features=features, threshold=_THRESHOLD, most=_MOST_CORRECTED)
-    except BudgetExceeded:  # spent on single features already
-        found = None
-    if found is None or not found.guarded.sizes:
+    found = freedman(rows=rows, features=features, threshold=_THRESHOLD, most=_MOST_CORRECTED)
+    if not found.guarded.sizes:
         rule = f"a guarded holdout of so few rows cannot bear questions about {features:,} features"
         raise InvalidInput(f"--rows {rows}", rule, "Write --rows 10000, or fewer features.")
     if not found.plain.sizes:

@@ -6,11 +6,10 @@ together epsilon-differentially private, however the questions are chosen. Proof
 
 from __future__ import annotations
 
-import os
 import threading
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.mechanisms import bits
@@ -18,6 +17,7 @@ from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.lattice import Lattice
 from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.mechanisms.rounded import LAPLACE, RoundedNoise
+from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, decimal_reading, open_unit, positive, readable, show
 from sordino.privacy.loss import FiniteLoss
@@ -27,7 +27,7 @@ __all__ = ["AboveThreshold"]
 _MOST = 10**9
 
 
-class AboveThreshold:
+class AboveThreshold(SingleUse):
     """Says of one value after the other whether it is at least a public threshold, about; ends after `most` times yes.
 
     The noise on the threshold is drawn once, the noise on each value anew, and neither is ever shown. So an object is used
@@ -47,7 +47,7 @@ class AboveThreshold:
     """
 
     __slots__ = (
-        "__secret", "_lattice", "_left", "_lock", "_process", "_question", "epsilon", "monotone", "most", "question_noise",
+        "__secret", "_lattice", "_left", "_lock", "_question", "epsilon", "monotone", "most", "question_noise",
         "sensitivity", "step", "threshold", "threshold_noise",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class AboveThreshold:
         monotone: bool = False,
         step: Number = 1,
     ) -> None:
+        super().__init__()
         self.epsilon = positive("epsilon", epsilon).lower
         self.sensitivity = positive("sensitivity", sensitivity, "It is how far one person can move a value.").upper
         self.step = decimal_reading("step", step)
@@ -78,7 +79,7 @@ class AboveThreshold:
         first, second = _scales(self.usable_epsilon, self.sensitivity, most, monotone)
         self.threshold_noise, self.question_noise = Laplace(first, self.step), Laplace(second, self.step)
         self._question = RoundedNoise(LAPLACE, second / self.step)
-        self._left, self._lock, self._process = most, threading.Lock(), os.getpid()
+        self._left, self._lock = most, threading.Lock()
         self.__secret = bound + RoundedNoise(LAPLACE, first / self.step).draw_one(bits.source())
 
     @classmethod
@@ -117,8 +118,7 @@ class AboveThreshold:
 
         Privacy: part of what `loss()` states, if neighbouring data move each value by at most `sensitivity` on the lattice.
         """
-        if self._process != os.getpid():
-            _refuse("in another process than the one that made it")
+        self._expect_own_process()
         steps = self._steps("the value", value, round_to_lattice)
         with self._lock:
             if self._left == 0:
@@ -146,15 +146,6 @@ class AboveThreshold:
             raise InvalidInput(f"a {type(value).__name__}", f"{name} must be one number", "Ask one question at a time.")
         return steps
 
-    def __copy__(self) -> NoReturn:
-        _refuse("in a copy")
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        _refuse("in a copy")
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        _refuse("in a copy")
-
     def __repr__(self) -> str:
         more = ", monotone=True" if self.monotone else ""
         more += "" if self.step == 1 else f", step={readable(self.step)}"
@@ -167,7 +158,11 @@ def _coin(epsilon: Fraction) -> tuple[FiniteLoss, Fraction]:
     """The worst pair with a rational coin whose loss is at most epsilon, and that loss, rounded down."""
     coin = RandomizedResponse.calibrated(epsilon=epsilon)
     odds = coin.truth / (1 - coin.truth)
-    return coin.loss(), Fraction(lower(certified(lambda: ball(odds).log())))
+    usable = Fraction(lower(certified(lambda: ball(odds).log())))
+    if usable <= 0:
+        rule = "an epsilon below all floats leaves nothing to be told"
+        raise InvalidInput(f"epsilon={show(epsilon)}", rule, "Pass a larger one, such as 0.1.")
+    return coin.loss(), usable
 
 
 def _scales(epsilon: Fraction, sensitivity: Fraction, most: int, monotone: bool) -> tuple[Fraction, Fraction]:
@@ -176,8 +171,3 @@ def _scales(epsilon: Fraction, sensitivity: Fraction, most: int, monotone: bool)
     ratio = Fraction(round(times ** (2 / 3) * 2**20), 2**20)
     first = epsilon / (1 + ratio)
     return sensitivity / first, times * sensitivity / (epsilon - first)
-
-
-def _refuse(where: str) -> NoReturn:
-    rule = f"its noise must not be used twice, so it cannot be used {where}"
-    raise InvalidInput("an AboveThreshold", rule, "Make a new one there; it costs its epsilon again.")

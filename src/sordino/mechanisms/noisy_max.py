@@ -253,6 +253,8 @@ def _epsilon_of(rho: Fraction, method: str) -> Fraction:
     """The largest epsilon, rounded down, with which a selection by this method is rho-zCDP."""
     if method == "exponential":
         return Fraction(lower(certified(lambda: (8 * ball(rho)).sqrt())))
+    if rho >= 2**64:  # epsilon + e^-epsilon - 1 <= epsilon, and no float is much nearer
+        return rho
 
     def too_much(epsilon: float) -> bool:
         e = Fraction(epsilon)
