@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 import sordino as so
 from sordino.errors import InvalidInput
-from sordino.privacy.ball import ball, certified, lower, upper
+from sordino.privacy.ball import ball, certified, lower, upper, working
 from sordino.privacy.loss.law import CELL_ERROR
 
 F = Fraction
@@ -77,23 +78,6 @@ def test_delta_equal_to_the_mass_at_infinity_is_decided_exactly() -> None:
     assert so.RandomizedResponse(F(2, 3)).loss().epsilon(F(1, 3)) == 0
 
 
-def test_rho_of_a_lopsided_pair_is_bracketed_quickly() -> None:
-    """Once took 66,648 evaluations; the chord bound needs a few hundred."""
-    calls = 0
-    loss = so.FiniteLoss((F(1, 2), F(1, 2)), (F(1, 3), F(2, 3)))
-
-    class Counting(so.FiniteLoss):
-        def rdp(self, alpha: Any) -> float:
-            nonlocal calls
-            calls += 1
-            return super().rdp(alpha)
-
-    rho = Counting(loss.p, loss.q).rho()
-    assert calls < 2000
-    largest = max(loss.rdp(a) / a for a in np.geomspace(1, 50, 400).tolist())
-    assert largest <= rho <= largest * (1 + 1e-4)
-
-
 def test_extremes_answer_instead_of_failing() -> None:
     assert so.GaussianLoss(F(10**300)).epsilon(1e-6) == math.inf
     assert so.GaussianLoss(F(1, 10**12)).delta(1000) == 5e-324  # never 0 by underflow
@@ -124,3 +108,53 @@ def test_float_laws_agree_with_balls(kind: Any, shift: Fraction) -> None:
     assert inside.sum() > 10
     assert (ratio > edges[:-1][inside] - 1e-8).all()
     assert (ratio < edges[1:][inside] + 1e-8).all()
+
+
+@pytest.mark.parametrize(
+    "shift", [F(1, 10**300), F(1, 10**12), F(1, 3), F(750), F(10**9, 3), F(10**12), F(10**300), F(17 * 10**307)]
+)
+def test_the_law_of_laplace_noise_at_any_shift(shift: Fraction) -> None:
+    """Once overflowed, with a warning, at shifts above 1419."""
+    loss = so.LaplaceLoss(shift)
+    (law,) = loss.laws()
+    t = float(shift)
+    near = np.array([0.0, 1e-9, 1e-3, 0.1, 1.0, 3.0, 20.0, 300.0])
+    ends = np.concatenate([near, np.linspace(0, 1, 9) * t])
+    edges = np.concatenate([[-math.inf], np.unique(np.clip(np.concatenate([t - ends, ends - t]), -t, t)), [math.inf]])
+    p, q = law.cells(edges)
+    assert p.sum() + sum(mass for _, mass in law.atoms) == pytest.approx(1, rel=1e-12)
+    assert q.sum() == pytest.approx(-math.expm1(-t) / 2, rel=1e-12)
+    for a, b, under_p, under_q in zip(
+        edges[1:-1].tolist(), edges[2:-1].tolist(), p[1:].tolist(), q[1:].tolist(), strict=False
+    ):
+        # the law is of the float t, and between the atoms exp(-l) turns P into Q, which mirrors it
+        with working(200 + 4 * 1100):
+            low, high, end = ball(F(a)) / 2, ball(F(b)) / 2, ball(F(t)) / 2
+            exact = ((high - end).exp() - (low - end).exp()) / 2, ((-low - end).exp() - (-high - end).exp()) / 2
+        for found, value in zip((under_p, under_q), exact, strict=True):
+            assert abs(found - float(value.mid())) <= CELL_ERROR * float(value.mid()) + 1e-300
+    for view in (loss.rho(), loss.mu(), loss.maximum(), loss.epsilon(1e-6), loss.rdp(2), loss.delta(1), loss.trade_off(0.1)):
+        assert math.isfinite(view)
+
+
+def test_a_shift_beyond_the_floats_gives_everything_away() -> None:
+    loss = so.LaplaceLoss(F(10**400))
+    assert loss.laws()[0].infinite == 1
+    assert (loss.epsilon(1e-6), loss.rho(), loss.delta(1), loss.maximum()) == (math.inf, math.inf, 1.0, math.inf)
+
+
+@pytest.mark.parametrize("digits", [1, 12, 20, 300, 400])
+def test_float_laws_of_close_and_of_wild_pairs(digits: int) -> None:
+    """Once a loss of 1e-12 was known to four digits only, and one of 800 overflowed."""
+    d = F(1, 10**digits)
+    for side in (F(1, 2) + d / 3, d / 3):
+        loss = so.FiniteLoss((side, 1 - side), (F(1, 2), F(1, 2)))
+        for law, (p, q) in zip(loss.laws(), ((loss.p, loss.q), (loss.q, loss.p)), strict=False):
+            exact = sorted((float(certified(partial(_log_ratio, a, b)).mid()), a) for a, b in zip(p, q, strict=True))
+            for (value, mass), (true, probability) in zip(law.atoms, exact, strict=True):
+                assert value == pytest.approx(true, rel=1e-14, abs=5e-324)
+                assert mass == pytest.approx(float(probability), rel=1e-14, abs=0) or mass == 5e-324
+
+
+def _log_ratio(a: Fraction, b: Fraction) -> arb:
+    return (ball(a) / ball(b)).log()

@@ -6,10 +6,11 @@ symmetric: every guarantee is the worse of its two directions, and the law of L 
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -17,17 +18,18 @@ from flint import arb
 
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
-from sordino.privacy.ball import ball, certified, holds, normal_tail_inverse, upper
+from sordino.privacy.ball import ball, certified, holds, normal_tail_inverse, upper, working
 from sordino.privacy.exact import decimal_reading, readable
 from sordino.privacy.loss.base import Loss, OutputPair
+from sordino.privacy.loss.concentration import concentration
 from sordino.privacy.loss.law import Law, no_cells
 
 __all__ = ["FiniteLoss"]
 
 Pair: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 
-_RHO_ACCURACY = 1e-6
 _NOTHING = Fraction(0)
+_LEAST = 5e-324
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,13 +71,13 @@ class FiniteLoss(Loss):
         return upper(certified(lambda: ball(largest).log()))
 
     def delta_ball(self, epsilon: Fraction) -> arb:
+        forth, _ = self._directions()
         if epsilon == 0:
-            return ball(sum((abs(a - b) for a, b in self._directions()[0]), _NOTHING) / 2)
+            return ball(sum((abs(a - b) for a, b in forth), _NOTHING) / 2)
         factor = ball(epsilon).exp()
-        forth, back = (
-            sum(((ball(a) - factor * ball(b)).max(arb(0)) for a, b in pair), arb(0)) for pair in self._directions()
-        )
-        return forth.max(back)
+        balls = [(ball(a), ball(b)) for a, b in forth]
+        more = sum(((a - factor * b).max(arb(0)) for a, b in balls), arb(0))
+        return more.max(sum(((b - factor * a).max(arb(0)) for a, b in balls), arb(0)))
 
     def _epsilon(self, delta: Fraction) -> float:
         """Exact: delta holds if and only if a - e^epsilon b <= delta for the masses (a, b) of every best event."""
@@ -88,18 +90,17 @@ class FiniteLoss(Loss):
         return 0.0 if least == 1 else upper(certified(lambda: ball(least).log()))
 
     def rdp_ball(self, alpha: Fraction) -> arb:
-        def one(pair: Pair) -> arb:
-            logs = [(ball(a), ball(a / b).log()) for a, b in pair]
-            if alpha == 1:
-                return sum((a * log for a, log in logs), arb(0))
-            order = ball(alpha - 1)
-            return sum((a * (order * log).expm1() for a, log in logs), arb(0)).log1p() / order
-
-        forth, back = (one(pair) for pair in self._directions())
-        return forth.max(back)
+        order = ball(alpha - 1)
+        balls = [(ball(a), ball(b)) for a, b in self._directions()[0]]
+        logs = [(a, b, (a / b).log()) for a, b in balls]
+        if alpha == 1:
+            return sum((a * log for a, _, log in logs), arb(0)).max(sum((-b * log for _, b, log in logs), arb(0)))
+        forth = sum((a * (order * log).expm1() for a, _, log in logs), arb(0))
+        back = sum((b * (-order * log).expm1() for _, b, log in logs), arb(0))
+        return forth.max(back).log1p() / order
 
     def rho(self) -> float:
-        """The supremum of rdp(alpha)/alpha, by branch and bound: (alpha-1) rdp is convex, so a chord bounds it on [a, b].
+        """The supremum of rdp(alpha)/alpha, by branch and bound (concentration.py).
 
         Within a millionth above the truth, and never above e tanh(e/2), which holds for every pair with largest loss e
         and is exact for a binary one (Theorem 3 of mechanisms/randomized_response.md).
@@ -108,19 +109,9 @@ class FiniteLoss(Loss):
         if top in (0.0, math.inf):
             return top
         cap = upper(certified(lambda: ball(Fraction(top)) * ball(Fraction(top) / 2).tanh()))
-        best = self.rdp(1)
-        end = max(2.0, 2 * top / best)  # beyond it rdp/alpha <= top/end <= best/2
-        cumulant = {1.0: 0.0, end: self.rdp(Fraction(end)) * (end - 1)}
-        open_ = [(-_most_on(1.0, end, 0.0, cumulant[end]), 1.0, end)]
-        while best * (1 + _RHO_ACCURACY) < min(cap, -open_[0][0]):
-            _, a, b = heapq.heappop(open_)
-            middle = math.sqrt(a * b)
-            divergence = self.rdp(Fraction(middle))
-            cumulant[middle] = divergence * (middle - 1)
-            best = max(best, divergence / middle)
-            for low, high in ((a, middle), (middle, b)):
-                heapq.heappush(open_, (-_most_on(low, high, cumulant[low], cumulant[high]), low, high))
-        return min(cap, max(best, -open_[0][0]))
+        forth, back = self._directions()
+        rho = concentration(forth, top, 0.0, cap)
+        return rho if Counter(forth) == Counter(back) else concentration(back, top, rho, cap)
 
     def _corners(self, pair: Pair) -> list[tuple[Fraction, Fraction]]:
         """The corners (type I error, type II error) of the best tests of the pair, by Neyman and Pearson."""
@@ -145,11 +136,16 @@ class FiniteLoss(Loss):
         if self.infinite():
             return math.inf
 
-        def distance(a: Fraction, b: Fraction) -> float:
-            return upper(certified(lambda: normal_tail_inverse(ball(a)) + normal_tail_inverse(ball(b))))
+        def distance(a: Fraction, b: Fraction) -> arb:
+            return normal_tail_inverse(ball(a)) + normal_tail_inverse(ball(b))
 
-        corners = {c for pair in self._directions() for c in self._corners(pair)}
-        return max((distance(a, b) for a, b in corners if a > 0 and b > 0 and a + b < 1), default=0.0)
+        reached = {(min(c), max(c)) for pair in self._directions() for c in self._corners(pair)}
+        corners = [(a, b) for a, b in reached if a > 0 and a + b < 1]
+        with working(64):
+            rough = [distance(a, b) for a, b in corners]
+        far = max(rough, key=lambda x: float(x.mid()), default=arb(0))
+        best = [c for c, x in zip(corners, rough, strict=True) if not x < far]  # any other is certainly nearer
+        return max((upper(certified(partial(distance, a, b))) for a, b in best), default=0.0)
 
     def _up_to(self, value: Fraction) -> Fraction:
         """P[L <= value], exactly: e^value is irrational unless value is 0, so that every comparison can be decided."""
@@ -182,7 +178,7 @@ class FiniteLoss(Loss):
             for a, b in pair:
                 if a and b:
                     masses[a / b] = masses.get(a / b, _NOTHING) + a
-            atoms = sorted((math.log(r) if r > 1 else -math.log(1 / r), float(a)) for r, a in masses.items())
+            atoms = sorted((_log(r) if r > 1 else -_log(1 / r), float(a) or _LEAST) for r, a in masses.items())
             return Law(tuple(atoms), 0.0, 0.0, 1.0, no_cells, float(sum((a for a, b in pair if b == 0), _NOTHING)))
 
         forth, back = (law(pair) for pair in self._directions())
@@ -196,16 +192,11 @@ class FiniteLoss(Loss):
         return "FiniteLoss({}, {})".format(*sides)
 
 
-def _most_on(a: float, b: float, at_a: float, at_b: float) -> float:
-    """The largest chord(x)/(x(x-1)) on [a, b] for the chord through (a, at_a) and (b, at_b), rounded up."""
-    slope = (at_b - at_a) / (b - a)
-    if a == 1:
-        return slope * (1 + 2.0**-40)
-    start = at_a - slope * a
-    inside = start * start + slope * start
-    roots = [(-start + sign * math.sqrt(inside)) / slope for sign in (-1, 1)] if inside >= 0 < slope else []
-    points = [a, b, *(x for x in roots if a < x < b)]
-    return max((start + slope * x) / (x * (x - 1)) for x in points) * (1 + 2.0**-40)
+def _log(ratio: Fraction) -> float:
+    """The logarithm of a ratio of at least 1, as accurate as a float is, however near to 1 or beyond the floats it is."""
+    if ratio.numerator.bit_length() - ratio.denominator.bit_length() > 1000:
+        return math.log(ratio.numerator) - math.log(ratio.denominator)
+    return math.log1p(float(ratio - 1))
 
 
 Loss.kinds["finite", 1] = lambda fields: FiniteLoss(json_form.rationals(fields, "p"), json_form.rationals(fields, "q"))

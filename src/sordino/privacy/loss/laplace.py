@@ -18,7 +18,7 @@ from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, normal_tail_inverse, upper
 from sordino.privacy.exact import float_upper, positive, readable
 from sordino.privacy.loss.base import Loss, OutputPair
-from sordino.privacy.loss.law import Floats, Law
+from sordino.privacy.loss.law import Floats, Law, no_cells
 
 __all__ = ["LaplaceLoss"]
 
@@ -90,12 +90,14 @@ class LaplaceLoss(Loss):
         return OutputPair(tuple(x.tolist()), tuple(curves[0].tolist()), tuple(curves[1].tolist()), discrete=False)
 
     def laws(self) -> tuple[Law, ...]:
+        if self.maximum() == math.inf:  # more than any float is as good as certain
+            return (Law((), 0.0, 0.0, 1.0, no_cells, 1.0),)
         t = float(self.shift)
 
         def cells(edges: Floats) -> tuple[Floats, Floats]:
-            a, b = np.clip(edges[:-1], -t, t), np.clip(edges[1:], -t, t)
-            width = (b - a) / 2
-            return np.exp((a - t) / 2) * np.expm1(width) / 2, np.exp(-(b + t) / 2) * np.expm1(width) / 2
+            a, b = np.clip(edges[:-1], -t, t) / 2, np.clip(edges[1:], -t, t) / 2
+            half = -np.expm1(a - b) / 2
+            return np.exp(b - t / 2) * half, np.exp(-t / 2 - a) * half  # each factor at most 1, whatever the shift
 
         return (Law(((-t, math.exp(-t) / 2), (t, 0.5)), -t, t, 2.0, cells),)
 
