@@ -22,6 +22,12 @@ ACCURACY = 1e-3
 """The relative width of epsilon's bracket that is aimed at."""
 
 _MOST_POINTS = 2.0**22
+_LARGEST = 1e100
+"""Losses that spread wider than this are not put on a grid, where their squares would overflow: nothing is known of them."""
+_FAR = 500.0
+"""A loss that can be larger has no privacy: it is bounded by its largest value, and exponentials stay within the floats."""
+_MOST_EXPONENT = 600.0
+"""A probability of e^600 and more is one, however small the error that was multiplied by it."""
 _ROUNDS = 6
 _BELOW = 2.0
 """How much coarser the grid of the lower end may be: the upper end is the promise."""
@@ -50,6 +56,15 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
 
     Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
     """
+    near, far = _apart(parts)
+    if far:
+        left = delta - _infinite(far, 1)
+        rest = (
+            epsilon_bracket(near, left, accuracy) if near and left > 0 else Bracket(-math.inf, 0.0 if left > 0 else math.inf)
+        )
+        return Bracket(_surely(far, delta), rest.upper + _highest(far))
+    if _deviation(parts) > _LARGEST:
+        return Bracket(-math.inf, math.inf)
     if _infinite(parts, 1) >= delta:
         return Bracket(math.inf if _infinite(parts, -1) > delta else -math.inf, math.inf)
     if (found := enumerated(parts)) is not None:
@@ -60,9 +75,9 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     def once(spacing: float, tilt: float) -> Bracket:
         above = _grids(parts, delta, spacing, from_above)
         below = _grids(parts, delta, _BELOW * spacing, from_below)
-        upper = _solve(above.window(tilt), (delta - _infinite(parts, 1, above)) / _scale_error(above), 1)
+        upper = _solve(above.window(tilt), (delta - _infinite(parts, 1, above)) / _scale_error(above, tilt), 1)
         chance = delta * _SHARE
-        lower = _solve(below.window(tilt), (delta + chance - _infinite(parts, -1)) * _scale_error(below), -1)
+        lower = _solve(below.window(tilt), (delta + chance - _infinite(parts, -1)) * _scale_error(below, tilt), -1)
         return Bracket(lower - _residual(below, chance) - _value_error(below), upper + _value_error(above))
 
     def width(b: Bracket) -> float:
@@ -76,22 +91,32 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
 
     Once it is certainly below `known`, what another direction needs, its accuracy does not matter.
     """
+    least = max(0.0, -math.expm1(min(epsilon, 0.0)) * (1 - 2.0**-50))
+    if any(law.infinite >= 1 for law, _ in parts):
+        return Bracket(1 - 2.0**-40, 1.0)
+    near, far = _apart(parts)
+    if far:
+        beyond = epsilon - _highest(far)
+        most = delta_bracket(near, beyond, accuracy).upper if near else -math.expm1(min(beyond, 0.0)) * (1 + 2.0**-40)
+        return Bracket(least, min(1.0, most + _infinite(far, 1)))
+    if _deviation(parts) > _LARGEST or epsilon < -40:
+        return Bracket(least, 1.0)
     if (found := enumerated(parts)) is not None:
         window, error, slack = found
         lower = _delta(window, epsilon + slack, -1) / (1 + error) + _infinite(parts, -1)
         upper = _delta(window, epsilon - slack, 1) * (1 + error) + _infinite(parts, 1)
-        return Bracket(max(lower, -math.expm1(epsilon) * (1 - 2.0**-50), 0.0), min(upper, 1.0))
+        return Bracket(max(lower, least), min(upper, 1.0))
     guess = _chernoff(parts, epsilon)
 
     def once(spacing: float, tilt: float) -> Bracket:
         above = _grids(parts, guess, spacing, from_above)
         below = _grids(parts, guess, _BELOW * spacing, from_below)
         window = above.window(tilt)
-        upper = _delta(window, epsilon - _value_error(above), 1) * _scale_error(above) + _infinite(parts, 1, above)
-        chance = upper * _SHARE
+        upper = _delta(window, epsilon - _value_error(above), 1) * _scale_error(above, tilt) + _infinite(parts, 1, above)
+        chance = min(upper, 1.0) * _SHARE
         moved = epsilon + _residual(below, chance) + _value_error(below)
-        lower = _delta(below.window(tilt), moved, -1) / _scale_error(below) - chance + _infinite(parts, -1)
-        return Bracket(max(lower, 0.0, -math.expm1(epsilon)), min(upper, 1.0))
+        lower = _delta(below.window(tilt), moved, -1) / _scale_error(below, tilt) - chance + _infinite(parts, -1)
+        return Bracket(max(lower, least), min(upper, 1.0))
 
     def width(b: Bracket) -> float:
         if b.upper <= known:
@@ -149,7 +174,7 @@ def _scale(law: Law) -> float:
 
 def _deviation(parts: Parts) -> float:
     """Roughly the standard deviation of the sum."""
-    return math.sqrt(sum(count * _scale(law) ** 2 for law, count in parts))
+    return math.hypot(*(math.sqrt(count) * _scale(law) for law, count in parts))
 
 
 def _points(parts: Parts, spacing: float, delta: float) -> float:
@@ -164,13 +189,37 @@ def _grids(parts: Parts, delta: float, spacing: float, put: Callable[[Law, float
     tail = delta * _SHARE / sum(count for _, count in parts)
     spans = [(count, law.atoms[-1][0] - law.atoms[0][0]) for law, count in parts if len(law.atoms) > 1]
     span = max(spans)[1] if spans else 0.0
-    step = span / (2 * math.ceil(span / (2 * spacing))) if span > 0 else spacing
+    step = span / (2 * math.ceil(span / (2 * spacing))) if span > spacing else spacing
     return Sum(tuple((put(law, step, law.atoms[-1][0] if law.atoms else 0.0, tail), count) for law, count in parts))
+
+
+def _apart(parts: Parts) -> tuple[Parts, Parts]:
+    """The laws that are put on a grid, and those whose largest value is so large that it is taken for the only one."""
+    near = [(law, count) for law, count in parts if not _FAR < _top(law) < math.inf]
+    return near, [(law, count) for law, count in parts if _FAR < _top(law) < math.inf]
+
+
+def _top(law: Law) -> float:
+    return max([law.high, *(value for value, _ in law.atoms)])
+
+
+def _highest(parts: Parts) -> float:
+    """No finite value of the sum is larger."""
+    return sum(count * _top(law) for law, count in parts) * (1 + 2.0**-45)
+
+
+def _surely(parts: Parts, delta: float) -> float:
+    """An epsilon that these laws need at delta even if only their largest values counted; -inf where that is too rare."""
+    tops = [(law.atoms[-1][1] if law.atoms and law.atoms[-1][0] == _top(law) else 0.0, count) for law, count in parts]
+    mass = math.prod(p**count for p, count in tops) * (1 - 2.0**-20)
+    return _highest(parts) * (1 - 2.0**-40) + math.log1p(-delta / mass) if mass > delta else -math.inf
 
 
 def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:
     """P[sum = inf], from above (with what the grids cut off) or from below."""
     if side < 0:
+        if any(law.infinite >= 1 for law, _ in parts):
+            return 1 - 2.0**-40
         return -math.expm1(sum(count * math.log1p(-law.infinite) for law, count in parts)) * (1 - 2.0**-40)
     if grids is None:
         return sum(count * law.infinite for law, count in parts) * (1 + 2.0**-40)
@@ -182,9 +231,9 @@ def _value_error(grids: Sum) -> float:
     return 2.0**-45 * grids.reach + ALIGNED * grids.parts[0][0].spacing * grids.uses
 
 
-def _scale_error(grids: Sum) -> float:
-    """The factor by which rounding can have scaled the sum's probabilities."""
-    return 1 + 2.0**-42 * (1000 + grids.uses)
+def _scale_error(grids: Sum, tilt: float) -> float:
+    """The factor by which rounding can have scaled the sum's probabilities: in its sums, and in what was exponentiated."""
+    return math.exp(min(_MOST_EXPONENT, 2.0**-42 * (1000 + grids.uses) + 2.0**-48 * tilt * grids.reach))
 
 
 def _payoff(tilt: float) -> float:
@@ -248,13 +297,16 @@ def _delta(window: Window, epsilon: float, side: int) -> float:
     over = int(np.searchsorted(window.values, epsilon, side="right"))
     y = window.values[over:] - epsilon
     masses = np.maximum(window.masses[over:] + side * window.error, 0.0)
-    inside = float((masses * np.exp(-window.tilt * y) * -np.expm1(-y)).sum())
+    scale = window.log_moment - window.tilt * epsilon
+    inside = float((masses * np.exp(np.minimum(_MOST_EXPONENT, scale - window.tilt * y)) * -np.expm1(-y)).sum())
     if side > 0:  # what lies beyond the window counts; what lies before it only for an epsilon that does, too
         stray = window.above + (window.below if epsilon < window.values[0] else 0.0)
     else:  # what was folded in does not
         stray = -(window.above + window.below)
-    total = inside + stray * math.exp(_payoff(window.tilt))
-    return total * math.exp(min(700.0, window.log_moment - window.tilt * epsilon)) if total > 0 else 0.0
+    if stray:
+        size = math.exp(min(_MOST_EXPONENT, math.log(abs(stray)) + _payoff(window.tilt) + scale))
+        inside += math.copysign(size, stray)
+    return max(0.0, inside)
 
 
 def _solve(window: Window, target: float, side: int) -> float:

@@ -19,6 +19,10 @@ __all__ = ["ALIGNED", "OnGrid", "from_above", "from_below", "reach"]
 ALIGNED = 2.0**-30
 """An atom this close to a grid point, in spacings, counts as on it."""
 
+_FAINT = 2.0**-1000
+"""A probability below this may have lost digits to underflow."""
+_MOST_EXPONENT = 700.0
+
 
 @dataclass(frozen=True)
 class OnGrid:
@@ -85,7 +89,8 @@ def from_above(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
         infinite += float(p[-1])
         masses[0] += p[0]
         inner, ratio = p[1:-1], np.ones(count - 1)
-        np.divide(q[1:-1] * np.exp(grid[:-1]), inner, out=ratio, where=inner > 0)
+        q[q < _FAINT] = 0.0  # to take less of q than there is only moves more up, as does the smaller exponential
+        np.divide(q[1:-1] * np.exp(np.minimum(grid[:-1], _MOST_EXPONENT)), inner, out=ratio, where=inner > 0)
         up = np.clip((1 - ratio + 4 * CELL_ERROR) / -math.expm1(-spacing), 0, 1)
         masses[1:] += inner * up
         masses[:-1] += inner * (1 - up)
@@ -120,10 +125,10 @@ def from_below(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
     for value, probability in law.atoms:
         i = min(max(round((value - origin) / spacing) - first, 0), count - 1)
         p[i] += probability
-        q[i] += probability * math.exp(-value)
-    kept = (p > 0) & (q > 0)
-    residual = np.zeros(count)
-    residual[kept] = np.log(p[kept] / q[kept]) - grid[kept]
+        q[i] += math.exp(min(_MOST_EXPONENT, math.log(probability) - value)) if probability > 0 else 0.0
+    kept, clear = p > 0, (p > _FAINT) & (q > _FAINT)
+    residual = np.full(count, -spacing / 2)  # the least that it can be, for what has too few digits to tell
+    residual[clear] = np.log(p[clear] / q[clear]) - grid[clear]
     total = p[kept].sum()
     mean = float((p * residual)[kept].sum() / total)
     spread = residual[kept] - mean

@@ -146,7 +146,7 @@ class Total(Loss):
         found = self._bracket(
             lambda g: g.delta(epsilon),
             lambda parts, known: delta_bracket(parts, float_lower(read.lower), accuracy, known),
-            max(0.0, -math.expm1(float(read.lower))),
+            max(0.0, -math.expm1(min(0.0, float(read.lower)))),
         )
         return Bracket(max(0.0, found.lower * (1 - 2.0**-40)), min(1.0, found.upper))
 
