@@ -351,3 +351,16 @@ def test_a_question_that_leaves_on_one_row_counts_nothing_there() -> None:
 
     sample = GuardedSample.of(np.array([1, 2, 3]))
     assert sample.total(leaves) == 2 * GRID
+
+
+def test_corrections_have_the_noise_that_was_paid_for() -> None:
+    """400 corrections of a mean of 1/2: centred there, with the spread of the stated Laplace noise."""
+    values = []
+    with replay(Tape(5)):
+        for _ in range(10):
+            holdout = Holdout(np.arange(8_000) % 2, epsilon=2, most=40)
+            values += [holdout.check(0.9, lambda rows: rows).value for _ in range(40)]
+    scale = 3 * 40 / (8_000 * 2)
+    assert np.mean(values) == pytest.approx(0.5, abs=6 * scale * math.sqrt(2 / 400))
+    assert np.std(values) == pytest.approx(scale * math.sqrt(2 + 1 / 48), rel=0.3)
+    assert len(set(values)) > 10

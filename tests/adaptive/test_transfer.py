@@ -252,3 +252,22 @@ def test_useless_noise_promises_nothing_and_fails_nowhere(scale: Fraction, metho
         found = guarantee(mechanism, 1_000, 100, method=method)
         assert 0 < found.population <= 1
         assert scale == Fraction(1, 10) or found.population == 1
+
+
+@pytest.mark.parametrize("method", [theorem.name for theorem in THEOREMS])
+@pytest.mark.parametrize("questions", [1, 30, 1_000])
+def test_a_promise_covers_the_noise_of_all_answers(method: str, questions: int) -> None:
+    """Constant questions have no error but the noise: the largest of all must stay within the promise, 95 % of the time."""
+    noise = Laplace(Fraction(1, 50), step=Fraction(1, 10**12))
+    largest = -0.02 * math.log(-math.expm1(math.log(0.95) / questions))
+    found = guarantee(noise, 10**9, questions, method=method)
+    assert largest <= found.population < 1
+    assert found.sample is not None
+    assert largest <= found.sample < 1
+
+
+def test_one_row_of_a_coin_is_half_off_on_either_side() -> None:
+    """At any confidence an exact answer from one toss of a fair coin is off by 1/2, always."""
+    for confidence in (0.05, 0.1, 0.5, 0.95):
+        ways = {way.method: way.population for way in plan(1, 1, confidence).ways}
+        assert min(ways["union"], ways["splitting"]) >= 0.5

@@ -150,6 +150,14 @@ def test_more_persons_see_smaller_shares_and_the_plan_is_the_best_of_its_kind() 
     assert best_levels(protocol.odds, protocol.values, 64, 10**12, 4096).lengths[-1] == 64
 
 
+@pytest.mark.parametrize("persons", [1, 10**12])
+@pytest.mark.parametrize("most", [1, 4096])
+def test_no_level_compares_more_than_memory_holds(persons: int, most: int) -> None:
+    assert HeavyHitters.calibrated(epsilon=1, bits=64, persons=persons, most=most).levels.widest <= 2**26
+    with pytest.raises(InvalidInput, match="compares at most"):
+        HeavyHitters(3, 64, most, 4, Levels((64,), 2 * most))
+
+
 @pytest.mark.parametrize(
     "values",
     [[-1], [2**16], [0.5], ["a"], [None], [True], [], 5, None, "ab", np.array([[1]]), np.array([2**16]), np.array([-1])],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,7 @@ CERTAIN = 90
     [
         [0, 2, 1],
         (0, 2, 1),
+        [np.uint64(0), np.int64(2), 1],
         np.array([0, 2, 1]),
         np.array([0, 2, 1], np.uint8),
         pa.array([0, 2, 1]),
@@ -67,7 +69,8 @@ def test_names_in_every_form(values: Any) -> None:
     [
         [3], [-1], [0, 3], [0.0], [None], ["a"], [[0, 1]], 1, None, "a", np.array([0.0]), np.array([[0]]), np.array([3]),
         np.array([-1]), pa.array([0, None]), np.ma.array([0, 1], mask=[True, False]), [], np.array([], int), [0, 2**70],
-        pd.Series([0, None]), [True, "x"],
+        pd.Series([0, None]), [True, "x"], pd.DataFrame({"a": [0]}), pl.DataFrame({"a": [0]}), pa.table({"a": [0]}), {0, 1},
+        {0: 1}, b"\0", [b"a"], [np.uint64(2**63), np.int64(1)],
     ],
     ids=lambda v: type(v).__name__ + (repr(v) if len(repr(v)) < 40 and " at 0x" not in repr(v) else ""),
 )  # fmt: skip
@@ -79,8 +82,16 @@ def test_bad_answers_are_refused_and_nothing_is_drawn(kind: Any, values: Any) ->
 
 
 @pytest.mark.parametrize(
-    "values", [["d"], ["a", None], [1], ["a", 1], [], 1, "abc", None, np.array([1.0]), [["a"]]], ids=repr
-)
+    "values",
+    [
+        ["d"], ["a", None], [1], ["a", 1], [], 1, "abc", None, np.array([1.0]), [["a"]], [b"a"], np.array([b"a"]), b"abc",
+        {"a", "b"}, {"a": 1}, {"a": 1}.keys(), pd.DataFrame({"a": ["a"]}), pl.DataFrame({"a": ["a"]}),
+        pa.table({"a": ["a"]}), pa.array([b"a"]), pa.array([b"a"]).dictionary_encode(), iter(["a"]), np.array([["a"]]),
+        np.array("a"), ["\ud800"],
+        pd.Series([], dtype=object), pa.array([], pa.string()),
+    ],
+    ids=lambda v: type(v).__module__ + type(v).__name__,
+)  # fmt: skip
 def test_bad_names_are_refused(values: Any) -> None:
     protocol = local.Direct.calibrated(epsilon=1, categories=["a", "b", "c"])
     with pytest.raises(InvalidInput):
@@ -107,7 +118,8 @@ def test_bad_epsilon_is_refused(epsilon: Any) -> None:
         local.choose(epsilon, 4, 100)
 
 
-@pytest.mark.parametrize("categories", [1, 0, -3, 2.0, True, "ab", [], ["a"], ["a", "a"], ["a", 1], None, 2**60])
+@pytest.mark.parametrize("categories", [1, 0, -3, 2.0, True, "ab", [], ["a"], ["a", "a"], ["a", 1], None, 2**60,
+                                        [["x"], ["y"]], [{}, "a"], ({"a"}, "b")])  # fmt: skip
 def test_bad_categories_are_refused(categories: Any) -> None:
     for kind in KINDS:
         with pytest.raises(InvalidInput, match="categories"):
@@ -180,3 +192,51 @@ def test_large_domains_are_asked_about_some_categories() -> None:
         reports.tally()
     with pytest.raises(InvalidInput, match="supports_for"):
         local.Hadamard.calibrated(epsilon=3, categories=2**40).randomize([5]).tally()
+
+
+@pytest.mark.parametrize("names", [[["a"], ["b"]], ["a"], ["a", "a"], "ab", [1, 2], [{}, {}]])
+def test_stored_names_that_are_none_are_refused(names: Any) -> None:
+    fields = {"kind": "local.direct", "v": 1, "odds": "3", "categories": "2", "names": names}
+    with pytest.raises(InvalidInput):
+        local.protocol_from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    "values", [np.array(5), 5, None, {1, 2}, {1: 2}, pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), np.array([[1]]),
+               b"a", bytearray(b"a"), iter([1]), [], [1.0], [-1], [2**16], np.array([-1]), [None], pa.array([1, None])],
+    ids=lambda v: type(v).__module__ + type(v).__name__,
+)  # fmt: skip
+def test_bad_long_numbers_are_refused(values: Any) -> None:
+    with pytest.raises(InvalidInput):
+        local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000).randomize(values)
+
+
+@pytest.mark.parametrize(
+    "values", [["\ud800"], ["abcde"], ["a\0"], [1], "abc", {"a", "b"}, {"a": 1}, pd.DataFrame({"a": ["b"]}), np.array("a"),
+               np.array([["a"]]), pl.DataFrame({"a": ["b"]}), pa.table({"a": ["b"]})],
+    ids=lambda v: type(v).__module__ + type(v).__name__,
+)  # fmt: skip
+def test_bad_long_texts_are_refused(values: Any) -> None:
+    search = local.HeavyHitters.calibrated(epsilon=1, bits=32, persons=1000, text=True)
+    with pytest.raises(InvalidInput):
+        search.randomize(values)
+    if isinstance(values, list):
+        with pytest.raises(InvalidInput):
+            search.randomize_one(values[0])
+
+
+def test_long_values_in_every_form() -> None:
+    numbers = local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000)
+    for values in (
+        [1, np.uint64(2)],
+        (1, 2),
+        range(1, 3),
+        np.array([1, 2]),
+        pa.array([1, 2]),
+        pd.Series([1, 2]),
+        pl.Series([1, 2]),
+    ):
+        assert len(numbers.randomize(values)) == 2
+    texts = local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000, text=True)
+    for values in (["a", b"b"], np.array(["a", "b"]), pa.array(["a", "b"]), pd.Series(["a", "b"]), pl.Series(["a", "b"])):
+        assert len(texts.randomize(values)) == 2

@@ -219,3 +219,46 @@ def test_other_misuse_is_refused() -> None:
     with pytest.raises(InvalidInput):
         client.report(3)
     assert (client.reports, client.values) == (0, 0)
+
+
+@pytest.mark.parametrize("answer", ["a", 99, 3, -1, True, [0], b"x", None, 1.0, bytearray(b"\1")], ids=repr)
+def test_what_is_no_permanent_answer_is_not_refreshed(answer: Any) -> None:
+    for protocol in (SMALL[1], SMALL[3]):
+        with pytest.raises(InvalidInput):
+            protocol.refresh_one(answer)
+
+
+@pytest.mark.parametrize("answer", [1, b"", b"\1\1", b"\x08", "a", [1], None], ids=repr)
+def test_what_are_no_permanent_bits_is_not_refreshed(answer: Any) -> None:
+    with pytest.raises(InvalidInput):
+        SMALL[5].refresh_one(answer)
+
+
+@pytest.mark.parametrize(
+    "memory", [{}, {"0": 1}, "", "abc", None, 0, [[0, 1, 1], [0, 2, 5]], [[0, 1]], [[0, 1, 1, 1]], [{}]]
+)
+def test_a_memory_is_a_list_of_distinct_values(memory: Any) -> None:
+    client = SMALL[1].client()
+    fields = json.loads(client.to_json())
+    assert Client.from_json(json.dumps(fields)).values == 0
+    fields["memory"] = memory
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        Client.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"kind": "local.repeated", "v": 1, "permanent": ' + "[" * 100_000])
+def test_states_nested_too_deeply_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        Repeated.from_json(text)
+    with pytest.raises(InvalidInput):
+        Client.from_json(text)
+
+
+def test_a_client_of_long_losses_knows_what_it_spent() -> None:
+    """The exact loss of many reports has more digits than Python writes."""
+    client = Repeated(local.Direct(5 + Fraction(1, 3**900), 2), local.Direct(2 + Fraction(1, 3**901), 2)).client()
+    for value in (0, 0, 1) * 4:
+        client.report(value)
+    assert max(x.denominator for x in client.protocol.loss(reports=8).p) > 10**4300
+    assert client.spent is not None
+    assert client.spent.maximum() <= 2 * client.protocol.permanent.loss().maximum()

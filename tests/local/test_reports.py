@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +17,7 @@ import pytest
 import sordino.local as local
 from sordino.errors import InvalidInput
 from sordino.local.reports import METADATA
+from sordino.privacy import json_form
 from tape import Tape, replay
 
 ALL: list[Any] = [
@@ -173,8 +177,9 @@ def test_empty_collections_say_nothing(protocol: Any, tmp_path: Path) -> None:
     empty.to_parquet(path)
     with pytest.raises(InvalidInput, match="empty"):
         empty.estimate()
-    with pytest.raises(InvalidInput, match="empty"):
-        local.tally_parquet(path).estimate()
+    for tally in (empty.tally, partial(local.tally_parquet, path), partial(local.tally_parquet, path, protocol=protocol)):
+        with pytest.raises(InvalidInput, match="empty"):
+            tally()
     with pytest.raises(InvalidInput, match="at least one"):
         protocol.randomize([])
 
@@ -203,5 +208,199 @@ def test_the_stored_form_keeps_its_meaning(text: str) -> None:
     ["", "{}", '{"kind": "local.direct", "v": 2}', '{"kind": "local.direct", "v": 1, "odds": "3", "categories": "x"}'],
 )
 def test_bad_stored_forms_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        local.protocol_from_json(text)
+
+
+SEVEN = local.Reports.of(local.Direct(3, 3), [0, 0, 0, 0, 1, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "name", ["report=1/x.parquet", "Report=1/report=2/x.parquet", "a*.parquet", "b?.parquet", "c[0-9].parquet", "d[.parquet",
+             "e].parquet", "**", "it's [!x]*{y,z}.parquet", "report=1/f*.parquet"],
+)  # fmt: skip
+def test_exactly_the_named_file_is_counted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for decoy in ("a1.parquet", "b1.parquet", "c1.parquet", "report=1/f1.parquet"):
+        (tmp_path / decoy).parent.mkdir(exist_ok=True)
+        local.Reports.of(SEVEN.protocol, [1] * 9).to_parquet(tmp_path / decoy)
+    SEVEN.to_parquet(path)
+    for spelling in (path, str(path), tmp_path / "." / name):
+        assert local.tally_parquet(spelling).counts.tolist() == [4, 1, 2]
+
+
+def test_a_pattern_is_no_file(tmp_path: Path) -> None:
+    SEVEN.to_parquet(tmp_path / "a1.parquet")
+    with pytest.raises(InvalidInput, match="read"):
+        local.tally_parquet(tmp_path / "a*.parquet")
+
+
+def test_no_file_is_counted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    SEVEN.to_parquet("x.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "x.parquet")
+    for other in ("x.parquet", Path("x.parquet"), "./x.parquet", "sub/../x.parquet", tmp_path / "x.parquet", "link.parquet"):
+        with pytest.raises(InvalidInput, match="counted twice"):
+            local.tally_parquet("x.parquet", other)
+    SEVEN.to_parquet("y.parquet")
+    assert local.tally_parquet("x.parquet", "y.parquet").answers == 14
+
+
+@pytest.mark.parametrize("names", [["Report", "report"], ["report", "Report"], ["report", "report"], ["report", "x"], ["x"]])
+def test_only_a_table_of_one_column_is_a_collection(names: list[str], tmp_path: Path) -> None:
+    column = SEVEN.to_arrow().column(0)
+    other = pa.chunked_array([pa.array([1] * 7, pa.uint8())])
+    table = pa.Table.from_arrays([column, other][: len(names)], names=names)
+    path = tmp_path / "x.parquet"
+    pq.write_table(table.replace_schema_metadata({METADATA: SEVEN.protocol.to_json().encode()}), path)
+    with pytest.raises(InvalidInput, match="one column"):
+        local.tally_parquet(path)
+    with pytest.raises(InvalidInput, match="one column"):
+        local.Reports.from_parquet(path)
+
+
+def test_files_that_miscount_themselves_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sordino.local import collect
+
+    SEVEN.to_parquet(tmp_path / "x.parquet")
+    stream = collect._stream
+    monkeypatch.setattr(collect, "_stream", lambda *given: (column[1:] for column in stream(*given)))
+    with pytest.raises(InvalidInput, match="hold 7 reports"):
+        local.tally_parquet(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("memory", ["foo", "", "5", "'; SELECT 1", 5, b"500MB", 1.5, ["1GB"]])
+def test_bad_memory_limits_are_refused(memory: Any, tmp_path: Path) -> None:
+    SEVEN.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(InvalidInput, match="500MB"):
+        local.tally_parquet(tmp_path / "x.parquet", memory=memory)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"x.parquet", ["x.parquet"], "", "x\0.parquet", "\ud800.parquet"], ids=repr)
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    for read in (local.tally_parquet, local.Reports.from_parquet):
+        with pytest.raises(InvalidInput):
+            read(path)
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=repr)
+def test_reports_in_every_form(protocol: Any) -> None:
+    reports = _reports(protocol, 50)
+    table = reports.to_arrow()
+    single = [row.tobytes() for row in reports.column] if protocol.width else reports.column.tolist()
+    forms = [single, tuple(single), iter(single), reports.column, reports.column.copy(), table.column(0),
+             table.column(0).combine_chunks(), pa.array(single)]  # fmt: skip
+    if not protocol.width:
+        forms += [reports.column.astype(np.uint64), list(reports.column), reports.column.astype(object)]
+    for form in forms:
+        assert (local.Reports.of(protocol, form).column == reports.column).all()
+    batch = table.to_batches()[0]
+    assert (local.Reports.from_arrow(batch).column == reports.column).all()
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        None, 5, "01", b"\x00\x01", {0, 1}, {0: 1}, np.array(1), np.array([[0, 1]]), np.array([0.0, 1.0]), np.array([True]),
+        np.array([3]), np.array([-1]), np.array([2**64 - 1], np.uint64), np.ma.array([0, 1], mask=[True, False]),
+        pa.array([0, None]), pa.array([0.0]), pa.table({"report": [0]}), pd.DataFrame({0: [1, 1]}), [np.bool_(True)],
+    ],
+    ids=lambda v: type(v).__name__,
+)  # fmt: skip
+def test_other_things_are_no_reports(reports: Any) -> None:
+    with pytest.raises(InvalidInput):
+        local.Reports.of(SEVEN.protocol, reports)
+    with pytest.raises(InvalidInput):
+        local.Reports.of(local.Unary(3, 3), reports)
+
+
+def test_misuse_of_collections_is_refused() -> None:
+    for column in ([0, 1], None, pa.array([0, 1]), np.ma.array([0, 1], mask=[False, True])):
+        with pytest.raises(InvalidInput, match="whole number"):
+            local.Reports(SEVEN.protocol, column)  # type: ignore[arg-type]
+    for table in (None, 3, SEVEN, SEVEN.to_arrow().to_pylist(), pd.DataFrame({"report": [0]})):
+        with pytest.raises(InvalidInput, match="Arrow"):
+            local.Reports.from_arrow(table)
+    for one in (SEVEN, SEVEN.tally()):
+        for more in (3, None, [0], SEVEN.tally() if one is SEVEN else SEVEN):
+            with pytest.raises(InvalidInput, match="added"):
+                _ = one + more  # type: ignore[operator]
+
+
+def test_what_was_checked_cannot_be_changed() -> None:
+    mine = np.array([0, 1, 2])
+    for reports in (local.Reports(SEVEN.protocol, mine), local.Reports.of(SEVEN.protocol, mine), SEVEN, SEVEN + SEVEN):
+        with pytest.raises(ValueError, match="read-only"):
+            reports.column[0] = 99
+    mine[0] = 1
+    memory = local.Repeated(local.Direct(9, 3), local.Direct(3, 3))
+    assert len(memory.refresh(memory.memoise([0, 1]))) == 2
+
+
+BAD_NUMBERS = ["1e3000000", "1e-3000000", "1E99999999999999999", "3" * 100_001, "1/0", "", "x", "1e", None, 3, ["3"]]
+
+
+@pytest.mark.parametrize("odds", BAD_NUMBERS, ids=lambda v: repr(v)[:20])
+def test_stored_numbers_that_are_none_or_too_long_are_refused(odds: Any) -> None:
+    text = json.dumps({"kind": "local.direct", "v": 1, "odds": odds, "categories": "3"})
+    with pytest.raises(InvalidInput, match="odds"):
+        local.protocol_from_json(text)
+
+
+def test_long_numbers_come_back() -> None:
+    """Python itself neither writes nor reads more than 4300 digits; the loss of many reports has more."""
+    odds = Fraction(3**20_000, 2**31_000)
+    protocol = local.Direct(odds, 3)
+    assert local.protocol_from_json(protocol.to_json()) == protocol
+    diary = local.Repeated(local.Direct(1 + Fraction(1, 3**900), 2), local.Direct(1 + Fraction(1, 3**901), 2))
+    loss = diary.loss(reports=20)
+    text = loss.to_json()
+    assert max(len(x) for x in json.loads(text)["p"]) > 2 * 4300
+    assert type(loss).from_json(text) == loss
+
+
+DAMAGED: list[tuple[Any, dict[str, Any]]] = [
+    (local.Direct(3, 3), {"categories": "5/2"}),
+    (local.Direct(3, ["a", "b"]), {"categories": "3"}),
+    (local.Direct(3, ["a", "b"]), {"names": 2}),
+    (local.Direct(3, 3), {"names": 5}),
+    (local.Subset(3, 9, 3), {"size": "7/2"}),
+    (local.AffineSubset(3, 9, 3), {"size": "7/2"}),
+    (local.LocalHashing(3, 9, 4), {"values": "9/2"}),
+    (local.OneBitMean(3, 0, 1, 10), {"steps": "21/2"}),
+    *(
+        (local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000), damage)
+        for damage in (
+            {"kept": "999999999999"}, {"kept": "257/2"}, {"text": "5"}, {"text": "1/2"}, {"text": "-1"}, {"length": "33/2"},
+            {"most": "65/2"}, {"values": "9/2"}, {"lengths": ["17/2", "16"]}, {"lengths": ["8", "33/2"]}, {"lengths": "16"},
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("protocol", "damage"), DAMAGED, ids=repr)
+def test_damaged_numbers_of_protocols_are_refused(protocol: Any, damage: dict[str, Any]) -> None:
+    fields = json.loads(protocol.to_json())
+    assert local.protocol_from_json(json.dumps(fields)) == protocol
+    with pytest.raises(InvalidInput):
+        local.protocol_from_json(json.dumps(fields | damage))
+
+
+def test_whole_numbers_are_not_rounded() -> None:
+    assert json_form.whole({"n": "6/2"}, "n") == 3
+    assert json_form.wholes({"n": ["1", "-2"]}, "n") == (1, -2)
+    for wrong in ("5/2", "2.5", "1e-1"):
+        with pytest.raises(InvalidInput, match='"n" must be a whole number'):
+            json_form.whole({"n": wrong}, "n")
+        with pytest.raises(InvalidInput, match='"n" must be a whole number'):
+            json_form.wholes({"n": ["1", wrong]}, "n")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, '{"kind": "local.direct", "v": 1, "names": ' + "[" * 100_000]
+)
+def test_texts_nested_too_deeply_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         local.protocol_from_json(text)

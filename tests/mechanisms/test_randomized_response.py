@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from itertools import product
@@ -210,3 +211,12 @@ def test_every_pair_of_truths_is_within_the_stated_loss() -> None:
             p, q = [m.pmf(j, a) for j in range(k)], [m.pmf(j, b) for j in range(k)]
             assert so.divergence.verify_pure(p, q, epsilon)
             assert a == b or not so.divergence.verify_pure(p, q, epsilon * 0.999)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"), [("categories", "5/2"), ("categories", "2"), ("names", ["a", "b"]), ("names", "abc")]
+)
+def test_a_stored_mechanism_with_other_categories_than_names_is_refused(field: str, wrong: object) -> None:
+    stored = json.loads(so.RandomizedResponse(Fraction(3, 5), ["a", "b", "c"]).to_json())
+    with pytest.raises(InvalidInput):
+        so.mechanism_from_json(json.dumps(stored | {field: wrong}))

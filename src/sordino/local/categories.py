@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,25 +26,12 @@ def counted(given: Any, most: int) -> tuple[int, tuple[str, ...] | None]:
         count, names = int(given), None
     else:
         names = tuple(given) if isinstance(given, list | tuple) else ()
-        if not _different_texts(names):
+        if len(names) < 2 or not all(isinstance(x, str) for x in names) or len(set(names)) < len(names):
             raise InvalidInput(f"categories={show(given)}", "categories must be a whole number or different names", hint)
         count = len(names)
     if not 2 <= count <= most:
         raise InvalidInput(f"categories={show(count)}", f"this protocol takes 2 to {most} categories", hint)
     return count, names
-
-
-def _different_texts(names: tuple[Any, ...]) -> bool:
-    try:
-        return _checked_names(names)
-    except TypeError:  # something in it cannot be hashed, so it is no text
-        return False
-
-
-@lru_cache(maxsize=4)
-def _checked_names(names: tuple[Any, ...]) -> bool:
-    """Remembered, since a calibration builds many protocols over the same names."""
-    return len(names) > 1 and len(set(names)) == len(names) and all(isinstance(x, str) for x in names)
 
 
 def place(value: Any, count: int, names: tuple[str, ...] | None) -> int:
@@ -118,7 +104,7 @@ def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if not any(is_text(column.type) for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
+        if str(column.type) not in ("string", "large_string", "string_view"):
             raise TypeError
         found = pc.index_in(column.cast(pa.string()), pa.array(names))
     except (pa.ArrowException, TypeError, ValueError):

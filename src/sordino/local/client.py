@@ -91,7 +91,9 @@ class Client:
                 show(count), "a stored place and count are whole numbers within their range", "The state was damaged."
             )
         if at in self._answers:
-            raise InvalidInput(f"place {at} twice", "a client has one permanent answer for each value", "The state was damaged.")
+            raise InvalidInput(
+                f"place {at} twice", "a client has one permanent answer for each value", "The state was damaged."
+            )
         Reports.of(permanent, [answer])
         self._answers[at], self._reports[at] = answer, count
 

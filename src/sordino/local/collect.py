@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,68 +10,106 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.local.protocol import Column, Protocol
-from sordino.local.reports import COLUMN, Tally, arrow_type, columns, parquet_file, protocol_of, same, tally_batches
+from sordino.local.reports import (
+    COLUMN,
+    Tally,
+    arrow_type,
+    checked_path,
+    columns,
+    parquet_file,
+    protocol_of,
+    same,
+    tally_batches,
+)
 from sordino.privacy.exact import show
 
 __all__ = ["tally_parquet"]
 
 _BATCH_BYTES = 1 << 24
+_GLOB = re.compile(r"[*?\[]")
 
 
 def tally_parquet(*paths: str | Path, protocol: Protocol | None = None, memory: str | None = None) -> Tally:
     """The tally of all reports in files that `Reports.to_parquet` wrote, which must all be of one protocol.
 
-    `memory`, such as "500MB", is what DuckDB may use.
+    `memory` is what DuckDB may take, such as "500MB".
     """
     if not paths:
         raise InvalidInput("no files", "there must be something to count", "Pass the path of a file of reports.")
-    rows, files = 0, set()
+    rows, files = 0, list[str]()
     for path in paths:
-        with parquet_file(path) as file:
+        place = os.path.realpath(checked_path(path))
+        if place in files:
+            raise InvalidInput(str(path), "its reports would be counted twice", "Pass every file once.")
+        files.append(place)
+        with parquet_file(place) as file:
             found, rows = protocol_of(file.schema_arrow, str(path)), rows + file.metadata.num_rows
         same(protocol or found, found)
         protocol = protocol or found
-        files.add(Path(path).resolve())
-        
     assert protocol is not None  # noqa: S101
-    XX
+    tally = tally_batches(protocol, _stream(files, protocol, memory))
+    if tally.answers != rows:
+        rule = f"the files say that they hold {rows} reports"
+        raise InvalidInput(f"{tally.answers} reports", rule, "They were damaged, or changed meanwhile; nothing was counted.")
+    return tally
 
-def _stream(paths: list[Path], protocol: Protocol, memory: str | None) -> Iterator[Column]:
+
+def _stream(files: list[str], protocol: Protocol, memory: str | None) -> Iterator[Column]:
     import duckdb
     import pyarrow as pa
 
+    patterns = [_GLOB.sub(r"[\g<0>]", file) for file in files]  # each matches the one file and no other
     rows = max(1, _BATCH_BYTES // (protocol.width or 8))
     with duckdb.connect(":memory:") as connection:
         run = connection.execute
         if memory is not None:
             _limit(connection, memory)
-        run("SET preserve_insertion_order = false")
-        run("SET python_enable_replacements = false")
-        run("SET autoinstall_known_extensions = false")
-        run("SET autoload_known_extensions = false")
-        run(f"SET allowed_paths = {files}")
-        run("SET enable_external_access = false")
-        run("SET lock_configuration = true")
         try:
-            relation = connection.sql(f"SELECT {COLUMN} FROM read_parquet({files})")  # noqa: S608
+            run("SET preserve_insertion_order = false")
+            run("SET python_enable_replacements = false")
+            run("SET autoinstall_known_extensions = false")
+            run("SET autoload_known_extensions = false")
+            run(f"SET allowed_paths = {_texts([*files, *patterns])}")
+            run("SET enable_external_access = false")
+            run("SET lock_configuration = true")
+            # a folder named report=1 must not become the column, nor the columns of one file another's
+            source = f"read_parquet({_texts(patterns)}, hive_partitioning = false, union_by_name = false)"
+            relation = connection.sql(f"SELECT {COLUMN} FROM {source}")  # noqa: S608
             for batch in relation.to_arrow_reader(rows):
                 yield columns(protocol, _fixed(batch.column(0), protocol))
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
             rule = f"it cannot be read to the end ({type(error).__name__})"
-            raise InvalidInput(", ".join(paths), rule, "Nothing was counted; check the files.") from None
+            raise InvalidInput(", ".join(files), rule, "Nothing was counted; check the files.") from None
+
+
+def _limit(connection: Any, memory: str) -> None:
+    import duckdb
+
+    try:
+        connection.execute("SET memory_limit = " + _text(memory))
+    except (duckdb.Error, AttributeError, TypeError, UnicodeError):
+        rule = "memory is a text with a unit, of what DuckDB may take"
+        raise InvalidInput(f"memory={show(memory)}", rule, 'Pass a text such as "500MB".') from None
 
 
 def _fixed(chunk: Any, protocol: Protocol) -> Any:
     """DuckDB hands rows of bytes over with lengths of their own: they must all be the protocol's."""
     import pyarrow as pa
 
-    if not protocol.width or pa.types.is_fixed_size_binary(chunk.type):
+    kind = arrow_type(protocol)
+    if chunk.type == kind:
         return chunk
+    rule = f"a report of {protocol!r} has {protocol.width} bytes" if protocol.width else f"reports are a column of {kind}"
     try:
-        return chunk.cast(pa.binary(protocol.width))
+        if protocol.width:
+            return chunk.cast(kind)
     except pa.ArrowInvalid:
-        rule = f"a report of {protocol!r} has {protocol.width} bytes"
-        raise InvalidInput("a report of another length", rule, "These reports were damaged.") from None
+        pass
+    raise InvalidInput("a report of another kind or length", rule, "These reports were damaged.")
+
+
+def _texts(values: list[str]) -> str:
+    return f"[{', '.join(_text(value) for value in values)}]"
 
 
 def _text(value: str) -> str:

@@ -190,10 +190,8 @@ class Frequency(ABC):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         """The protocol of stored fields."""
-        names = fields.get("names")
-        count = int(json_form.rational(fields, "categories"))
-        own = {name: int(json_form.rational(fields, name)) for name in cls.parameters}
-        return cls(json_form.rational(fields, "odds"), names if names is not None else count, **own)
+        own = {name: json_form.whole(fields, name) for name in cls.parameters}
+        return cls(json_form.rational(fields, "odds"), json_form.categories(fields), **own)
 
     def __repr__(self) -> str:
         kinds = list(self.names) if self.names and self.categories <= 8 else self.categories

@@ -21,7 +21,7 @@ from sordino.local.found import Found
 from sordino.local.frequency import persons_checked
 from sordino.local.hashing import LocalHashing
 from sordino.local.intervals import SupportLaw, level
-from sordino.local.levels import Levels, best_levels, best_values, least_share
+from sordino.local.levels import MOST_CANDIDATES, Levels, best_levels, best_values, least_share
 from sordino.local.long_values import as_numbers, as_text, checked_length, one_number
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.prefixes import LONGEST, Prefixes, extended, folded, supports_of_prefixes
@@ -35,6 +35,9 @@ from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable
 from sordino.privacy.loss import FiniteLoss
 
 __all__ = ["HeavyHitters"]
+
+_MOST = 2**12
+_MOST_KEPT = 4 * _MOST
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -65,9 +68,12 @@ class HeavyHitters:
         _check_most(most)
         hint = "Use HeavyHitters.calibrated(...), which finds good ones."
         steps = (0, *levels.lengths)
-        if any(b <= a for a, b in pairwise(steps)) or steps[-1] != length or levels.kept < most:
-            rule = f"prefixes must grow up to the {length} bits of a value, and at least {most} of them survive"
+        grow = all(a < b for a, b in pairwise(steps)) and steps[-1] == length
+        if not grow or not most <= levels.kept <= _MOST_KEPT:
+            rule = f"prefixes must grow up to the {length} bits of a value, and {most} to {_MOST_KEPT} of them survive"
             raise InvalidInput(show(levels), rule, hint)
+        if levels.widest > MOST_CANDIDATES:
+            raise InvalidInput(show(levels), f"a level compares at most {MOST_CANDIDATES} prefixes", hint)
         if isinstance(values, bool) or not isinstance(values, int) or values not in [2**i for i in range(1, 9)]:
             raise InvalidInput(f"values={show(values)}", "hash values are a power of two from 2 to 256", hint)
         fields = {
@@ -232,8 +238,10 @@ class HeavyHitters:
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         """The protocol of stored fields."""
         names = ("length", "most", "values", "kept", "text")
-        length, most, values, kept, text = (int(json_form.rational(fields, name)) for name in names)
-        levels = Levels(tuple(int(n) for n in json_form.rationals(fields, "lengths")), kept)
+        length, most, values, kept, text = (json_form.whole(fields, name) for name in names)
+        if text not in (0, 1):
+            raise InvalidInput(f"text={show(text)}", 'field "text" must be 0 or 1', "Pass a text made by to_json().")
+        levels = Levels(json_form.wholes(fields, "lengths"), kept)
         return cls(json_form.rational(fields, "odds"), length, most, values, levels, text=bool(text))
 
     def __repr__(self) -> str:
@@ -243,8 +251,8 @@ class HeavyHitters:
 
 
 def _check_most(most: Any) -> None:
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 2**12:
-        raise InvalidInput(f"most={show(most)}", "1 to 4096 values can be looked for", "Pass how many at most.")
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST:
+        raise InvalidInput(f"most={show(most)}", f"1 to {_MOST} values can be looked for", "Pass how many at most.")
 
 
 protocol.kinds["local.heavy_hitters", 1] = HeavyHitters.from_fields

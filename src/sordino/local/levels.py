@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["Levels", "best_levels", "best_values", "least_share"]
+__all__ = ["MOST_CANDIDATES", "Levels", "best_levels", "best_values", "least_share"]
 
 _MOST_WORK = 4e9
 """Operations on words of 64 reports; some seconds."""
+MOST_CANDIDATES = 2**26
+"""At one level: their counts take half a gigabyte."""
 _MOST_KEPT = 4096
 _MOST_LEVELS = 24
 _MISSED = 0.05
@@ -33,6 +35,11 @@ class Levels:
         before = self.lengths[level - 1] if level else 0
         return int(min(self.kept, 2**before) * 2 ** (self.lengths[level] - before))
 
+    @property
+    def widest(self) -> int:
+        """The most prefixes that a level compares."""
+        return max(self.candidates(i) for i in range(len(self.lengths)))
+
     def work(self, persons: int, values: int) -> float:
         """About how many operations on words the search takes."""
         compared = sum(self.candidates(i) for i in range(len(self.lengths)))
@@ -55,6 +62,7 @@ def best_levels(odds: Fraction, values: int, length: int, persons: int, most: in
             if first >= 1:
                 options.append(Levels((*range(first, length, step), length), kept))
             kept *= 2
+    options = [one for one in options if one.widest <= MOST_CANDIDATES]
     slow = [one.work(persons, values) > _MOST_WORK for one in options]
     if all(slow):
         return min(options, key=lambda one: one.work(persons, values))

@@ -201,8 +201,8 @@ class OneBitMean:
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         """The protocol of stored fields."""
-        odds, low, high, steps = (json_form.rational(fields, name) for name in ("odds", "low", "high", "steps"))
-        return cls(odds, low, high, int(steps))
+        odds, low, high = (json_form.rational(fields, name) for name in ("odds", "low", "high"))
+        return cls(odds, low, high, json_form.whole(fields, "steps"))
 
     def __repr__(self) -> str:
         span = f"low={readable(self.low)}, high={readable(self.high)}, steps={self.steps}"

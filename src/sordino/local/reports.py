@@ -5,6 +5,7 @@ The protocol travels with the reports, also in files, so that reports of differe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,7 +39,11 @@ class Reports:
         rule = f"{self.protocol!r} needs {f'rows of {width} bytes' if width else 'one whole number a person'}"
         if not isinstance(column, np.ndarray) or isinstance(column, np.ma.MaskedArray):
             raise InvalidInput(f"a {type(column).__name__}", rule, "Pass what randomize() returned, or use Reports.of.")
-        if column.shape[1:] != ((width,) if width else ()) or column.dtype != (np.uint8 if width else np.int64):
+        if (
+            not column.ndim
+            or column.shape[1:] != ((width,) if width else ())
+            or column.dtype != (np.uint8 if width else np.int64)
+        ):
             raise InvalidInput(f"{column.dtype} reports of shape {column.shape}", rule, "Pass what randomize() returned.")
         self.protocol.check(column)
         kept = column.view(np.ndarray)
@@ -175,7 +180,7 @@ def _numbers(column: Column) -> Column:
 
 
 def _whole(report: Any) -> bool:
-    return isinstance(report, int | np.integer) and not isinstance(report, bool) and 0 <= report < 2**63
+    return isinstance(report, int | np.integer) and not isinstance(report, bool) and bool(0 <= report < 2**63)
 
 
 def _listed(reports: Any) -> list[Any]:
@@ -193,18 +198,28 @@ def _alike(one: object, two: object) -> None:
         raise InvalidInput(f"a {type(two).__name__}", rule, "Add what was collected by the same protocol.")
 
 
+def checked_path(path: Any) -> str:
+    """The path of a file, as a text."""
+    try:
+        text: str = os.fspath(path)
+        if text.encode() and "\0" not in text:
+            return text
+    except (TypeError, AttributeError, UnicodeEncodeError):
+        pass
+    raise InvalidInput(show(path), "a file is named by its path", 'Pass a text such as "reports.parquet", or a Path.')
+
+
 @contextmanager
 def parquet_file(path: Any) -> Iterator[Any]:
     """A Parquet file, open; what cannot be read is refused."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not isinstance(path, str | Path):
-        raise InvalidInput(show(path), "a file is named by its path", 'Pass a text such as "reports.parquet", or a Path.')
+    checked_path(path)
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         raise InvalidInput(str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path.") from None
 
 

@@ -190,9 +190,7 @@ class RandomizedResponse:
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         """The mechanism of stored fields."""
-        names = fields.get("names")
-        count = json_form.rational(fields, "categories")
-        return cls(json_form.rational(fields, "truth"), names if names is not None else int(count))
+        return cls(json_form.rational(fields, "truth"), json_form.categories(fields))
 
     def __repr__(self) -> str:
         kinds = f", categories={list(self.names) if self.names else self.categories}"

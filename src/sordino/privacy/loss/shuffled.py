@@ -212,8 +212,8 @@ def _coarser(strengths: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction,
 
 
 def _load(fields: dict[str, Any]) -> ShuffledLoss:
-    odds, clone, rest, persons = (json_form.rational(fields, name) for name in ("odds", "clone", "rest", "persons"))
-    return ShuffledLoss(odds, clone, rest, int(persons))
+    odds, clone, rest = (json_form.rational(fields, name) for name in ("odds", "clone", "rest"))
+    return ShuffledLoss(odds, clone, rest, json_form.whole(fields, "persons"))
 
 
 Loss.kinds["shuffled", 1] = _load
