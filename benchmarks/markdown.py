@@ -18,9 +18,9 @@ def short(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Three digits that matter, in the unit that suits: 4.61 µs, 187 ms, 1.43 s."""
-    for size, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= size:
+    """Three digits that matter, in the unit that suits: 4.61 µs, 187 ms, 1.43 s, 51.2 min."""
+    for size, unit in ((60.0, "min"), (1.0, "s"), (1e-3, "ms")):
+        if seconds >= (600.0 if unit == "min" else size):
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
 

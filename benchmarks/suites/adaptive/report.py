@@ -71,7 +71,12 @@ def _promises(rows: list[Row]) -> Iterator[list[str]]:
 def _bears(rows: list[Row]) -> Iterator[list[str]]:
     found = {(row["rows"], row["within"], row["case"]): row["value"] for row in _of(rows, "bears")}
     for n, within in dict.fromkeys((n, within) for n, within, _ in found):
-        yield [f"{n:,}, {within:g}", *(f"{found[n, within, m]:,}" if (n, within, m) in found else "" for m in METHODS)]
+        yield [f"{n:,}, {within:g}", *(_many(found[n, within, m]) if (n, within, m) in found else "" for m in METHODS)]
+
+
+def _many(count: int) -> str:
+    """A count; the search for it ends at a milliard."""
+    return f"{count:,}" if count < 10**9 else "any number"
 
 
 def chart(rows: list[Row]) -> Any:
