@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,3 +153,11 @@ def test_the_callers_array_is_never_changed() -> None:
 def test_other_float_widths_are_read_exactly(value: Any) -> None:
     exact = Fraction(*value.as_integer_ratio())
     assert Lattice(Fraction(1, 2**80)).steps(value) == exact * 2**80
+
+
+def test_columns_of_pandas_and_polars_are_arrays_of_numbers() -> None:
+    lattice = Lattice(Fraction(1, 2))
+    for column in (pd.Series([1.5, 2.0], index=[5, 3]), pl.Series([1.5, 2.0])):
+        assert np.asarray(lattice.steps(column)).tolist() == [3, 4]
+    with pytest.raises(InvalidInput):
+        lattice.steps(pd.Series([1.5, None]))

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import polars as pl
 import pytest
 from flint import arb
 from scipy.special import chdtrc
@@ -272,3 +274,14 @@ def test_more_refusals() -> None:
     for options in (0, True, 1.5):
         with pytest.raises(InvalidInput):
             NoisyMax(1).interval(options=options)  # type: ignore[arg-type]
+
+
+def test_options_are_taken_by_their_place_whatever_labels_they_have() -> None:
+    frame = pd.DataFrame({"name": ["x", "y", "z"], "votes": [10, 90_000, 500]}, index=[7, 3, 5]).sort_values("votes")
+    sharp = NoisyMax(10)
+    assert sharp.select(frame["name"], frame["votes"]) == "y"
+    assert sharp.select(pl.Series(["a", "b"]), pl.Series([1, 90_000])) == "b"
+    assert sharp.select({"a": 1, "b": 2}.keys(), (90_000, 1)) == "a"
+    for options in (None, 5):
+        with pytest.raises(InvalidInput, match="must be a list"):
+            sharp.select(options, [1, 2])  # type: ignore[arg-type]

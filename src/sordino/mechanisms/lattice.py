@@ -42,7 +42,7 @@ class Lattice:
         if isinstance(value, list | tuple):
             _refuse_empty(len(value))
             return [self._one(x, round_to_lattice, f"element {i}") for i, x in enumerate(value)]
-        if hasattr(value, "mask"):
+        if hasattr(value, "mask") and not callable(value.mask):  # a pandas column has a method of this name
             hint = "Fill the masked places with public values first."
             raise InvalidInput(f"a {type(value).__name__}", "a masked array has no definite values", hint)
         if hasattr(value, "__array__"):

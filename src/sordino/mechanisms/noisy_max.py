@@ -7,7 +7,7 @@ loss is at most that of Laplace noise (permute-and-flip), or of bounded range (e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -138,13 +138,17 @@ class NoisyMax:
             return int(observer.watched(watcher, self, "release", steps, partial(self._place, _gaps(steps), None)))
         return self._place(_gaps(steps), None)
 
-    def select(self, options: Sequence[Option], scores: Any, *, round_to_lattice: bool = False) -> Option:
-        """One of the options, drawn by its score."""
+    def select(self, options: Iterable[Option], scores: Any, *, round_to_lattice: bool = False) -> Option:
+        """One of the options, drawn by its score: the first score is that of the first option, whatever labels they have."""
+        try:
+            listed = list(options)
+        except TypeError:
+            raise InvalidInput(f"options={show(options)}", "options must be a list", 'Pass ["a", "b"].') from None
         count = np.shape(scores)[0] if np.ndim(scores) else 0
-        if len(options) != count:
-            value = f"{len(options)} options and {count} scores"
+        if len(listed) != count:
+            value = f"{len(listed)} options and {count} scores"
             raise InvalidInput(value, "there must be as many options as scores", "Give each option one score.")
-        return options[self.release(scores, round_to_lattice=round_to_lattice)]
+        return listed[self.release(scores, round_to_lattice=round_to_lattice)]
 
     def _place(self, gaps: Gaps, source: Bits | None, *, always_refine: bool = False) -> int:
         stream = bits.source() if source is None else source
