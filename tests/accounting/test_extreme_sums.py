@@ -72,3 +72,43 @@ def test_a_finite_pair_whose_ratio_no_float_holds() -> None:
     found = (3 * loss + so.LaplaceLoss(F(1))).epsilon_bounds(1e-6)  # type: ignore[attr-defined]
     assert 3 * loss.epsilon(0) * (1 - 1e-9) <= found.upper <= 3 * loss.epsilon(0) + 1 + 1e-6
     assert 3 * loss.epsilon(0) * (1 - 1e-9) <= found.lower <= found.upper
+
+
+def _given_away(chance: Fraction) -> so.FiniteLoss:
+    return so.FiniteLoss((1 - chance, chance, F(0)), (1 - chance, F(0), chance))
+
+
+def test_what_is_given_away_too_rarely_for_a_float_to_see_still_adds_up() -> None:
+    """1 - 1e-17 is 1 in floats; a million million times 1e-17 is not nothing."""
+    chance, count = F(1, 10**17), 10**12
+    true = -math.expm1(count * math.log1p(-1e-17))
+    plan = count * _given_away(chance)
+    found = plan.delta_bounds(0)  # type: ignore[attr-defined]
+    assert found.lower <= true <= found.upper <= true * 1.001
+    assert not plan.satisfies(F(0), F(0))
+    assert plan.epsilon(1e-6) == math.inf
+    assert true <= float(plan.infinite()) <= true * (1 + 1e-9)
+    beside = plan + 2 * so.LaplaceLoss(F(1))
+    assert beside.delta(2) >= true
+    assert beside.epsilon(1e-6) == math.inf
+
+
+def test_no_sum_is_called_pure_because_floats_end() -> None:
+    rare, certain = F(1, 10**10), 1 - F(1, 10**60)
+    lopsided = 33 * so.FiniteLoss((rare, 1 - rare), (rare / 10, 1 - rare / 10))
+    with_gaussian = so.GaussianLoss(F(1, 10)) + 5 * so.FiniteLoss((certain, 1 - certain), (1 - certain, certain))
+    faint = 2 * _given_away(F(1, 10**400)) + so.LaplaceLoss(F(1))
+    for plan, epsilon in ((lopsided, F(75)), (with_gaussian, F(1904)), (faint, F(50))):
+        assert plan.delta(epsilon) > 0
+        assert not plan.satisfies(epsilon, F(0))
+    assert lopsided.delta(lopsided.maximum() + 1) == 0
+    assert faint.epsilon(F(1, 10**401)) == math.inf
+
+
+def test_faint_deltas_are_not_known_from_below() -> None:
+    rare = F(1, 10**400)
+    found = (2 * so.FiniteLoss((rare, 1 - rare), (rare / 3, 1 - rare / 3))).delta_bounds(0.5)  # type: ignore[attr-defined]
+    assert found.lower == 0 < found.upper
+    for loss in (so.FiniteLoss((F(1), F(0)), (F(0), F(1))), so.LaplaceLoss(F(10**400))):
+        found = (2 * loss).epsilon_bounds(1e-6)  # type: ignore[attr-defined]
+        assert found.lower == found.upper == math.inf

@@ -8,6 +8,7 @@ import math
 import signal
 import threading
 import warnings
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -261,6 +262,50 @@ def test_no_way_of_writing_reaches_a_kept_frame(name: str) -> None:
         assert kept.parts[0].index.name is None
 
 
+@pytest.mark.parametrize("names", [[10, 20], ["a", "b"], [1.5, 2.5]])
+def test_the_categories_of_a_column_belong_to_nobody_else(names: list[Any]) -> None:
+    mine = pd.DataFrame({"c": pd.Categorical.from_codes([0, 1, 0], categories=pd.Index(names))})
+    sample = GuardedSample.of(mine)
+
+    def writes(rows: Any) -> Any:
+        column = rows["c"] if isinstance(rows, pd.DataFrame) else rows
+        with suppress(Exception):
+            np.asarray(column.cat.categories)[0] = names[1]
+        raise Own
+
+    with pytest.raises(InvalidInput):
+        sample.rehearse(writes)
+    sample.total(writes)
+    GuardedSample.of(mine["c"]).total(writes)
+    for frame in (sample.parts[0], mine):
+        assert frame["c"].tolist() == [names[0], names[1], names[0]]
+    np.asarray(mine["c"].cat.categories).setflags(write=True)
+    with suppress(Exception):
+        np.asarray(mine["c"].cat.categories)[0] = names[1]
+    assert sample.parts[0]["c"].tolist() == [names[0], names[1], names[0]]
+
+
+def test_a_subclass_with_objects_that_can_change_is_refused() -> None:
+    class Frame(pd.DataFrame):  # type: ignore[misc]
+        pass
+
+    assert GuardedSample.of(Frame({"x": [1.0, 0.0]})).total(lambda d: d["x"]) == GRID
+    with pytest.raises(InvalidInput, match="plain"):
+        GuardedSample.of(Frame({"x": [[1], [0]]}), Frame({"x": [[1]]}))
+
+
+def test_an_error_without_words_is_refused_like_any_other() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fails(rows: Any) -> Any:
+        raise Mute
+
+    with pytest.raises(InvalidInput, match="raised Mute"):
+        GuardedSample.of(np.ones(3)).rehearse(fails)
+
+
 def test_arrays_and_objects_cannot_be_changed() -> None:
     rows = np.array([[1.0, 0.0], [1.0, 0.0]])
     sample = GuardedSample.of(rows)
@@ -491,9 +536,14 @@ REFUSED: list[tuple[Any, str]] = [
     (np.array([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)], object), "date and datetime"),
     ({"x": np.array([[1], [1, 2]], object)}, "list"),
     (pd.DataFrame({"x": pd.Series([[1], {}], dtype=object)}), "dict and list"),
-    (pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "Object"),
+    (pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "kept from changes"),
     (pd.Series(pd.interval_range(0, 2)), "interval"),
     ("abc", "rows"), (None, "rows"), (iter([1]), "rows"),
+    ([np.ones((3, 2)), np.ones(3)], r"in a tuple: \(X, y\)"), ([np.ones(3), np.ones(3)], "in a tuple"),
+    ([pd.DataFrame({"a": [1]}), pd.Series([1])], "in a tuple"),
+    ({"a": [1, 2], "b": [1]}, r"columns of different lengths \(2 and 1\)"),
+    ((np.ones(5), np.ones(4)), r"parts of different lengths \(5 and 4\)"),
+    (pd.DataFrame({"a": []}), "without a row"), ({}, "without a row"), ((), "without a row"),
 ]  # fmt: skip
 
 
@@ -532,8 +582,66 @@ def test_conditions_that_are_refused_cost_nothing(data: Any, text: str) -> None:
         (pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [True]}), "truths, not numbers"),
         (pa.table({"a": [dt.date(2020, 1, 1)]}), pa.table({"a": [b"x"]}), "bytes, not times"),
         ((np.zeros(3), np.zeros(3)), (np.zeros(2), np.zeros(1)), "equally many rows"),
+        (pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [2], "a": [1]}), "order, 'b' where the sample has 'a'"),
+        (pl.DataFrame({"a": [1], "b": [2]}), pl.DataFrame({"b": [2], "a": [1]}), "order, 'b' where"),
+        ({"x": [1], "b": [1], "a": [2]}, {"x": [1], "a": [2], "b": [1]}, "order, 'a' where the sample has 'b'"),
     ],
 )  # fmt: skip
 def test_an_example_must_be_like_the_sample(data: Any, example: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         GuardedSample.of(data, example)
+
+
+@pytest.mark.parametrize(
+    ("phi", "said"),
+    [
+        (lambda x: [1, 0, 1], "returned 3 numbers instead of 4"), (lambda x: pd.Series(list("abcd")), "returned texts"),
+        (lambda x: np.array(list("abcd")), "returned texts"), (lambda x: x * math.nan, "returned missing values"),
+        (lambda x: np.ones((4, 2)), r"an array of shape \(4, 2\)"), (lambda x: 1.0, "returned 1.0, one value for all rows"),
+        (lambda x: {1}, "returned a set, one value"), (lambda x: x + 1j, "values of type complex128"),
+        (lambda x: x > 0 and x > 1, r"a\.all\(\)\. Try"),
+        (lambda x: 1 / 0, r"It said: division by zero\. Try .* as `example=` of"),
+        (3, "Pass lambda rows: rows > 0"),
+    ],
+)  # fmt: skip
+def test_the_rehearsal_says_what_is_wrong(phi: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        GuardedSample.of(np.ones(5)).rehearse(phi)
+
+
+def test_advice_fits_the_sample() -> None:
+    for data, sketch in (
+        ((np.ones((5, 2)), np.ones(5)), "lambda X, y: (X[:, 0] > 0) == y"),
+        ((pd.DataFrame({"a": [1]}), [1]), "lambda X, y: (X['a'] > 0) == y"),
+        ({"a": [1]}, "lambda rows: rows['a'] > 0"),
+        (np.ones((5, 2)), "lambda rows: rows[:, 0] > 0"),
+        ((np.ones(5), np.ones(5), np.ones(5)), "a function with one argument for each part"),
+    ):
+        assert GuardedSample.of(data).sketch == sketch
+
+
+CONDITIONS: list[tuple[str, str]] = [
+    ("avg(age) > 3", "no aggregate"), ("age > max(age)", "no aggregate"), ("row_number() over () > 3", "no window"),
+    ("SELECT count(*) FROM t", "begins with SELECT.*no query"), ("where age > 3", "begins with WHERE"),
+    ("age > (SELECT 1)", "has no SELECT"), ('town = "A"', "in single quotes: 'A'"), ("AGE >= 65", "Case matters: .* age?"),
+    ("agee > 1", "mean age"), ("(age > 3) & smoker", "Write AND"), ("age > 3 | smoker", "Write OR"),
+    ("~smoker", "Write NOT"),
+    ("age > 3 || smoker", "Write OR"), ("t.age > 3", "without a table"), ("age >", "condition is not understood"),
+    ("age % 2 = 0", "ask with a function"), ("zoned > 3", "tz=UTC.*without a zone"), ("wide > 3", "ask with a function"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), CONDITIONS, ids=[text for text, _ in CONDITIONS])
+def test_conditions_have_refusals_of_their_own(text: str, said: str) -> None:
+    rows = {
+        "age": np.array([70]),
+        "smoker": np.array([True]),
+        "town": np.array(["A"]),
+        "COUNTRY": np.array(["A"]),
+        "zoned": pd.Series(pd.to_datetime(["2020-01-01"]).tz_localize("UTC")),
+        "wide": np.ones((1, 2)),
+    }
+    with pytest.raises(InvalidInput, match=f"(?i){said}") as refused:
+        Predicate.of(text, rows)
+    for word in ("GROUP BY", "Declare", "comma", "COUNT(*)"):
+        assert word not in refused.value.hint

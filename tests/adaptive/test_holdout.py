@@ -319,7 +319,7 @@ def test_it_cannot_be_copied() -> None:
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidInput, match="n_jobs=1"):
             attempt(holdout)
-    told = "within 0.1064 of the population for 10 questions"
+    told = "within 0.1064 of the population for 10 questions, 95 % of the time"
     assert repr(holdout) == f"Holdout(20000 rows, epsilon=1, threshold=0.05, most=10, left=10; {told})"
 
 
@@ -364,3 +364,34 @@ def test_corrections_have_the_noise_that_was_paid_for() -> None:
     assert np.mean(values) == pytest.approx(0.5, abs=6 * scale * math.sqrt(2 / 400))
     assert np.std(values) == pytest.approx(scale * math.sqrt(2 + 1 / 48), rel=0.3)
     assert len(set(values)) > 10
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ({"epsilon": 0.01, "most": 20}, {"epsilon": 0.1}),
+        ({"tolerance": 0.4, "most": 20}, {"tolerance": 0.1}),
+        ({"epsilon": 0.01, "most": 20}, {"most": 2}),
+        ({"epsilon": 1, "threshold": 0.6}, {"threshold": 0.05}),
+    ],
+    ids=str,
+)
+def test_a_holdout_that_promises_nothing_is_refused_with_what_would_do(given: Any, cure: dict[str, Any]) -> None:
+    rows = np.zeros(20_000)
+    with pytest.raises(InvalidInput, match="one half or more") as refused:
+        Holdout(rows, **given)
+    for name, value in cure.items():
+        assert f"{name}={value}" in refused.value.hint or f"{name}, such as {value}" in refused.value.hint
+    assert Holdout(rows, **(given | cure)).guarantee(questions=2).population < 0.5
+
+
+def test_values_read_well() -> None:
+    corrected = Checked(0.4962518740629685, True, 9, 0.07372756520330287)
+    assert str(corrected) == "0.4963, corrected by the holdout, within 0.0738 of the population; 9 corrections left"
+    assert str(Checked(0.9, False, 1, 0.07)).startswith("0.9, agrees with the holdout, within 0.07")
+    assert float(corrected) == corrected.value
+
+
+def test_a_sample_is_one_argument() -> None:
+    with pytest.raises(InvalidInput, match=r"in a tuple: \(X, y\)"):
+        Holdout(np.zeros((10_000, 2)), np.zeros(10_000), epsilon=1)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -132,3 +132,24 @@ def test_a_model_that_cannot_score_is_refused_before_the_holdout_is_touched() ->
     with pytest.raises(InvalidInput, match="of shape"):
         holdout.scorer()(other, X[TRAIN, :3], Y[TRAIN])
     assert holdout.asked == 0
+
+
+def test_columns_in_another_order_are_refused_before_anything_is_spent() -> None:
+    """A model that reads columns by their places would score about nothing, and use up a correction."""
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    holdout = Holdout((frame[HELD][list("edcba")], Y[HELD]), epsilon=4)
+    model = DecisionTreeClassifier(max_depth=3).fit(frame[TRAIN], Y[TRAIN])
+    with pytest.raises(InvalidInput, match="another order, 'a' where the sample has 'e'"):
+        holdout.scorer()(model, frame[TRAIN], Y[TRAIN])
+    assert (holdout.asked, holdout.left) == (0, 10)
+
+
+def test_a_scorer_is_no_metric() -> None:
+    scorers: list[Any] = [make_scorer(accuracy_score), lambda estimator, X, y: estimator.score(X, y), _holdout().scorer()]
+    for scorer in scorers:
+        with pytest.raises(InvalidInput, match=r"got a scorer.*Pass a metric of rows"):
+            _holdout().scorer(scorer)
+    with pytest.raises(InvalidInput, match="two arguments"):
+        _holdout().scorer(lambda p: p)  # type: ignore[misc, arg-type]
+    for metric in (np.equal, max, lambda y, p, w=1: y == p):
+        _holdout().scorer(metric)

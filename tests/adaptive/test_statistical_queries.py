@@ -16,8 +16,8 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.adaptive.guard import GRID
 from sordino.adaptive.noise_of_answers import NoiseName
 from sordino.adaptive.predicate import Predicate
-from sordino.adaptive.statistical_queries import StatisticalQueries
-from sordino.adaptive.transfer import guarantee
+from sordino.adaptive.statistical_queries import Answered, StatisticalQueries
+from sordino.adaptive.transfer import guarantee, plan
 from sordino.errors import BudgetExceeded, InvalidInput, SordinoError
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
@@ -228,3 +228,37 @@ def test_it_cannot_be_copied_and_shows_no_rows() -> None:
         with pytest.raises(InvalidInput):
             take(oracle)
     assert repr(oracle) == "StatisticalQueries(1000 rows, gaussian noise of scale 0.01, 5 of 5 questions left)"
+
+
+def test_an_oracle_that_promises_nothing_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="one half or more") as refused:
+        StatisticalQueries([1, 0, 1], questions=10)
+    assert "about 192 rows" in refused.value.hint
+    assert StatisticalQueries(np.ones(192), questions=10).guarantee().population < 0.5
+    with pytest.raises(InvalidInput, match="questions=62"):
+        StatisticalQueries(np.ones(300), questions=1_000)
+    assert StatisticalQueries(np.ones(300), questions=62).guarantee().population < 0.5
+    assert StatisticalQueries([1, 0, 1], questions=10, scale=0.1).left == 10
+    assert StatisticalQueries([1, 0, 1], questions=10, budget=Budget(1, 1e-6)).left == 10
+
+
+def test_answers_and_guarantees_read_well() -> None:
+    answer = Answered(0.11047302246, 0.0310643139, 0.0117253734, 99)
+    assert str(answer) == "0.1105, within 0.0311 of the population and 0.0118 of the sample; 99 questions left"
+    assert float(answer) == 0.11047302246
+    fine = Answered(0.11047302246, 0.000310643139, 1.17e-5, 1)
+    assert str(fine) == "0.110473, within 0.000311 of the population and 0.0000117 of the sample; 1 question left"
+    found = StatisticalQueries(ROWS, questions=5, budget=Budget(1, 1e-6))
+    told = "all within 0.1797 of the population and 0.0243 of the sample (conditional, gaussian noise of scale 0.009447)"
+    assert str(found.guarantee()) == told
+    assert repr(found) == "StatisticalQueries(1000 rows, gaussian noise of scale 0.009447, 5 of 5 questions left)"
+    union, splitting = map(str, plan(1_000, 10).ways[:2])
+    assert union.endswith("and 0 of the sample; only for questions fixed beforehand (union, no noise)")
+    assert splitting == "all within 0.1731 of the population (splitting, no noise)"
+
+
+def test_a_sample_is_one_argument_and_a_question_a_function_or_a_text() -> None:
+    with pytest.raises(InvalidInput, match=r"in a tuple: \(X, y\)"):
+        StatisticalQueries(ROWS, ROWS, questions=5)
+    with pytest.raises(InvalidInput, match="a condition in SQL"):
+        StatisticalQueries(ROWS, questions=5).ask(5)  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ def test_versions_are_shown(run: Any) -> None:
         (["budget", "sett", "visits.toml"], "No such command 'sett'. Did you mean 'set'? Try: sordino budget --help"),
         (["query", "visits.toml"], "Missing argument 'SQL'. Try: sordino query --help"),
         (["query", "visits.toml", "SELECT 1", "--format", "xml"], "Try: sordino query --help"),
-        (["--nonsense"], "No such option: --nonsense Try: sordino --help"),
+        (["--nonsense"], "No such option: --nonsense. Try: sordino --help"),
         (["init", "visits.csv", "more"], "Try: sordino init --help"),
         (["budget", "missing.toml"], "got 'missing.toml': there is no such file. Check the path"),
     ],

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 import sordino as so
 from sordino.cli.explain import app
 from sordino.errors import InvalidInput, SordinoError
-from sordino.mechanisms.proportions import half_width
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -124,9 +123,9 @@ def test_randomized_response_designs_a_survey() -> None:
     coin = so.RandomizedResponse(Fraction(3, 4))
     assert entry(text, "truth probability") == "3/4"
     assert entry(text, "estimate of a proportion") == "2 * share of the answers - 0.5"
-    assert above(entry(text, "95 % error of the estimate").removesuffix(" %"), 100 * coin.interval(0.95, answers=1000))
-    told = entry(text, "the same if everybody told the truth").removesuffix(" %")
-    assert above(told, 100 * half_width(1000, Fraction(1), 0.95))
+    told = 100 * 1.959963984540054 / 2 / math.sqrt(1000)
+    assert above(entry(text, "95 % error in the population").removesuffix(" %"), 2 * told)
+    assert above(entry(text, "the same if everybody told the truth").removesuffix(" %"), told)
     assert entry(text, "as good as so many true answers") == "250"  # the variance is four times as large
     assert "e^epsilon = 3." in " ".join(text.split())
     assert "is another one with probability 1/4" in " ".join(text.split())
@@ -228,8 +227,9 @@ def test_the_picture_is_written(mechanism: str, ending: str, tmp_path: Path) -> 
     [
         (["laplace", "--epsilon", "big"], "--epsilon 'big': it is not a number"),
         (["laplace", "--epsilon", "0,5"], "with a decimal point: 0.5"),
-        (["laplace", "--epsilon", "0"], "greater than zero"),
-        (["laplace", "--epsilon", "-1"], "greater than zero"),
+        (["laplace", "--epsilon", "0"], "between 1e-6"),
+        (["laplace", "--epsilon", "-1"], "between 1e-6"),
+        (["laplace", "--epsilon", "1e-9"], "between 1e-6"),
         (["laplace", "--epsilon", "1e5"], "between 1e-6"),
         (["laplace", "--epsilon", "nan"], "not a number"),
         (["laplace", "--epsilon", "1e-999999999"], "more than 400 digits"),
@@ -238,16 +238,23 @@ def test_the_picture_is_written(mechanism: str, ending: str, tmp_path: Path) -> 
         (["laplace", "--epsilon", "1", "--samples", "-1"], "--samples -1"),
         (["laplace", "--epsilon", "1", "--value", "1e31"], "at most 1e30"),
         (["laplace", "--epsilon", "1", "--delta", "1"], "--delta '1'"),
-        (["laplace", "--epsilon", "1", "--budget", "1e7"], "a budget's epsilon"),
-        (["laplace", "--epsilon", "1", "--output", "x.bmp"], "the ending must be one of"),
+        (["laplace", "--epsilon", "1", "--budget", "1e7"], "--budget '1e7': a budget's epsilon"),
+        (["laplace", "--epsilon", "1", "--budget", "0"], "between 1e-12 and 1e6"),
+        (["laplace", "--epsilon", "1", "--output", "x.bmp"], "--output 'x.bmp': the ending must be one of"),
         (["laplace", "--epsilon", "1", "--output", "no/such/folder/x.json"], "cannot be written"),
         (["gaussian", "--epsilon", "1", "--delta", "0"], "delta"),
         (["randomized-response"], "neither --epsilon nor --truth"),
         (["randomized-response", "--epsilon", "1", "--truth", "3/4"], "both --epsilon and --truth"),
         (["randomized-response", "--truth", "1/2"], "pure chance"),
         (["randomized-response", "--truth", "1"], "below 1"),
-        (["randomized-response", "--epsilon", "1", "--categories", "1"], "categories"),
-        (["randomized-response", "--epsilon", "1", "--persons", "0"], "at least one answer"),
+        (["randomized-response", "--truth", "75"], "Write --truth 0.75."),
+        (["randomized-response", "--truth", "2", "--categories", "40"], "--truth '2': over 40 categories"),
+        (
+            ["randomized-response", "--epsilon", "1", "--categories", "1"],
+            "--categories '1': it must be a whole number from 2",
+        ),
+        (["randomized-response", "--epsilon", "1", "--persons", "0"], "--persons '0': it must be a whole number from 1"),
+        (["randomized-response", "--epsilon", "1", "--persons", "2.5"], "--persons '2.5': it must be a whole number"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -48,7 +49,7 @@ def solid(line: str) -> float:
 
 @pytest.mark.usefixtures("found")
 def test_bars_are_the_accuracies_above_one_half() -> None:
-    text = explained("--rows", "1000", columns=120)
+    text = explained("--rows", "2e3", columns=120)
     plain, guarded = text.partition("The same through so.Holdout")[::2]
     assert re.findall(r"(\d+) features?, holdout", plain) == ["1", "3", "25"]
     assert len(re.findall(r"features?, holdout", guarded)) == 5  # the first, the last, and some between
@@ -58,15 +59,62 @@ def test_bars_are_the_accuracies_above_one_half() -> None:
     assert bars["1 feature"] / bars["25 features"] == pytest.approx(0.1, abs=0.01)
     half = next(line for line in plain.split("\n") if "49.0 %" in line)
     assert solid(half) == 0 == half.count("▒")
+    assert "Bars run from 50 % to 60 %" in text
     assert "correct 3 values here, of at most 30" in " ".join(text.split())
 
 
 @pytest.mark.usefixtures("found")
-@pytest.mark.parametrize(("rows", "confidence"), [(1000, "0.95"), (20_000, "0.99")])
+def test_longer_bars_end_at_the_next_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    high = replace(FOUND, plain=replace(FOUND.plain, holdout=(0.51, 0.53, 0.601)))
+    monkeypatch.setattr(paradox, "freedman", lambda **_: high)
+    assert "Bars run from 50 % to 65 %" in explained()
+
+
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize(
+    ("rows", "told", "said"),
+    [
+        (10_000, 0.60, "no longer tells the truth. so.Holdout is not: its answers are private"),
+        (10_000, 0.52, "nothing to see here"),
+        (1_200, 0.55, "nothing to see here"),  # of so few rows this is chance
+        (60_000, 0.52, "no longer tells the truth. so.Holdout is off by more than chance"),
+    ],
+)
+def test_the_words_follow_the_numbers(monkeypatch: pytest.MonkeyPatch, rows: int, told: float, said: str) -> None:
+    seen = replace(FOUND, plain=replace(FOUND.plain, holdout=(0.51, 0.53, told)))
+    monkeypatch.setattr(paradox, "freedman", lambda **_: seen)
+    text = " ".join(explained("--rows", str(rows), "--features", "500").split())
+    off = 100 * (told - 0.51)
+    assert f"says {100 * told:.1f} %, and fresh rows 51.0 %: it is off by {off:.1f} points" in text
+    assert "says 49.0 %, and fresh rows 50.0 %: it is off by 1.0 points, and was by 5.0 at most" in text
+    assert f"differ by up to about {300 * (0.5 / rows) ** 0.5:.1f} points" in text
+    assert said in text
+    assert ("nothing to see" in text) != ("no longer tells" in text)
+    assert ("--rows 10000 --features 5000" in text) == ("nothing to see" in text)
+
+
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize("columns", [60, 80])
+def test_every_line_fits(columns: int) -> None:
+    lines = explained(columns=columns).split("\n")
+    assert max(map(len, lines)) <= columns
+
+
+def test_the_least_rows_are_the_least_that_the_holdout_takes() -> None:
+    assert "a whole number from 1,117 to 1,000,000" in refusal("--rows", "1116")
+    with replay(Tape(7)):
+        assert "1,117 rows" in explained("--rows", "1117", "--features", "100")
+    with pytest.raises(InvalidInput, match="1116 rows"):
+        paradox.freedman(rows=1116, features=100, threshold=0.05, most=30)
+
+
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize(("rows", "confidence"), [(1200, "0.95"), (20_000, "99%")])
 def test_the_table_is_the_librarys(rows: int, confidence: str) -> None:
-    text = explained("--rows", str(rows), "--confidence", confidence)
+    text = explained("--rows", f"{rows:,}", "--confidence", confidence)
+    sure = Fraction(confidence) if "%" not in confidence else Fraction(confidence[:-1]) / 100
     for place, error in enumerate((Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))):
-        for method, count in most_questions(rows, error, Fraction(confidence)).items():
+        for method, count in most_questions(rows, error, sure).items():
             (line,) = [line for line in text.split("\n") if line.startswith(f"{method}  ")]
             shown = re.split(r"\s{2,}", line.strip())[2 + place]
             assert shown == (f"{count:,}" if count < 10**8 else "over 1e+08")
@@ -87,9 +135,12 @@ def test_a_plain_holdout_is_fooled_and_a_guarded_one_is_not() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--rows", "2"], "rows=2"),
-        (["--features", "3"], "features=3"),
-        (["--rows", "100000", "--features", "100000"], "at most 200,000,000"),
+        (["--rows", "2"], "--rows '2': it must be a whole number from 1,117 to 1,000,000. Write --rows 10000."),
+        (["--rows", "-5"], "--rows '-5': it must be a whole number from 1,117"),
+        (["--rows", "2000.5"], "--rows '2000.5': it must be a whole number"),
+        (["--rows", "many"], "--rows 'many': it must be a whole number"),
+        (["--features", "3"], "--features '3': it must be a whole number from 100 to 1,000,000. Write --features 5000."),
+        (["--rows", "100000", "--features", "100000"], "at most 200,000,000. Write --features 2000."),
         (["--confidence", "1"], "--confidence '1'"),
         (["--confidence", "0"], "--confidence '0'"),
         (["--confidence", "sure"], "it is not a number"),

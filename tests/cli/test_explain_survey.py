@@ -45,10 +45,33 @@ def test_the_number_of_answers_is_the_planners(categories: int, error: str) -> N
     text = explained("--epsilon", "1", "--categories", str(categories), "--error", error)
     direct = so.local.Direct.calibrated(epsilon=1, categories=categories)
     needed = direct.persons_needed(Fraction(error), population=True)
-    shown = entry(text, f"answers for an error of ±{100 * float(error):g} %").replace(",", "")
+    shown = entry(text, f"answers for ±{100 * float(error):g} % in the population").replace(",", "")
     assert int(shown) == pytest.approx(needed, rel=1e-9)
     honest = entry(text, "so many if everybody told the truth").replace(",", "")
     assert int(honest) == math.ceil(Z**2 / 4 / float(error) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "categories", "error"), [("1", 2, "0.01"), ("1", 100, "20%"), ("0.2", 7, "0.1"), ("6", 50, "1%")]
+)
+def test_the_error_the_number_of_answers_and_the_true_answers_agree(epsilon: str, categories: int, error: str) -> None:
+    words = ("--epsilon", epsilon, "--categories", str(categories), "--error", error, "--delta", "0")
+    wanted = 100 * float(error) if "%" not in error else float(error[:-1])
+    needed = entry(explained(*words), f"answers for ±{wanted:g} % in the population")
+    text = explained(*words, "--persons", needed)
+    shown = percentage(entry(text, "95 % error in the population"))
+    assert wanted * (1 - 1 / int(needed.replace(",", ""))) <= shown <= wanted
+    honest = int(entry(text, "so many if everybody told the truth").replace(",", ""))
+    assert abs(int(entry(text, "as good as so many true answers").replace(",", "")) - honest) <= 1
+
+
+def test_the_error_of_a_category_is_that_of_direct_at_its_worst() -> None:
+    """An answer share of one half cannot be where a true answer is rare."""
+    text = explained("--epsilon", "1", "--categories", "100", "--persons", "20000")
+    assert entry(text, "95 % error in the population") == protocols(text)["Direct"][1] == "±13.24 %"
+    few = explained("--epsilon", "0.01", "--persons", "10")
+    assert entry(few, "95 % error in the population") == "over 100 %"
+    assert entry(few, "as good as so many true answers") == "less than 1"
 
 
 @pytest.mark.parametrize(("epsilon", "categories", "persons"), [("1", 100, 20_000), ("3", 10, 500), ("0.5", 2, 1000)])
@@ -77,7 +100,7 @@ def test_the_error_falls_with_epsilon_and_the_surveys_own_bar_is_filled() -> Non
     assert len(lines) == 7
     (own,) = [line for line in lines if "█" in line]
     assert "epsilon 1.099 (truth 3/4)" in own
-    assert own.endswith(entry(text, "95 % error of the estimate"))
+    assert own.endswith(entry(text, "95 % error in the population"))
     same = [line for line in explained("--epsilon", "2").split("\n") if "(truth " in line]
     assert len(same) == 6  # two is one of those that are compared with
 
@@ -92,16 +115,40 @@ def test_bars_are_in_proportion_to_errors() -> None:
 
 def test_without_a_comparison_the_page_says_why() -> None:
     assert "by prefixes" in " ".join(explained("--epsilon", "1", "--categories", str(2**31)).split())
-    assert "left out" in entry(explained("--epsilon", "1", "--categories", str(2**31)), "answers for an error of ±1 %")
     assert "nothing to compare" in explained("--epsilon", "200")
 
 
 def test_shuffling_is_what_the_library_says() -> None:
     text = " ".join(explained("--epsilon", "1", "--categories", "3", "--persons", "5000", "--delta", "1e-7").split())
-    (shown,) = re.findall(r"whose is whose, epsilon is (\S+) at delta 1e-07 instead of 1\.", text)
+    (shown,) = re.findall(r"whose is whose, epsilon at delta 1e-07 is (\S+) by Direct, instead of 1\.", text)
     mixed = shuffled(so.local.Direct.calibrated(epsilon=1, categories=3), 5000).epsilon(Fraction(1, 10**7))
     assert mixed <= float(shown) <= mixed * 1.0011
     assert "shuffled" not in explained("--epsilon", "1", "--delta", "0")
+    alone = explained("--epsilon", "1", "--persons", "1")
+    assert "shuffled" not in alone
+    assert "categories, 1 person\n" in alone
+
+
+def test_figures_of_another_protocol_bear_its_name() -> None:
+    text = explained("--epsilon", "1", "--categories", "100", "--persons", "2e4")
+    best = so.local.AffineSubset.calibrated(epsilon=1, categories=100)
+    direct = so.local.Direct.calibrated(epsilon=1, categories=100)
+    told = re.findall(r"(\S+) by (\w+)", " ".join(text.partition("shuffled")[2].partition("instead of")[0].split()))
+    assert [name for _, name in told] == ["Direct", "AffineSubset"]
+    for (shown, _), protocol in zip(told, (direct, best), strict=True):
+        mixed = shuffled(protocol, 20_000).epsilon(Fraction(1, 10**6))
+        assert mixed <= float(shown) <= mixed * 1.0011
+    costs = text.partition("What one answer costs")[2]
+    assert costs.split("\n")[1].split() == ["Direct", "AffineSubset"]
+    variations = [float(x) for x in entry(costs, "total variation (delta at epsilon 0)").split()]
+    assert variations == pytest.approx([direct.loss().total_variation(), best.loss().total_variation()], rel=1e-3)
+    assert text.count(", by Direct\n") == 5
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_every_line_fits(columns: int) -> None:
+    lines = explained("--epsilon", "1", "--categories", "100", "--persons", "20000", columns=columns).split("\n")
+    assert max(map(len, lines)) <= columns
 
 
 @pytest.mark.parametrize("error", ["0", "1", "-0.1", "1e-9", "one"])

@@ -34,6 +34,27 @@ def test_a_page_in_a_pipe_has_no_escape_codes_and_whole_tables(
     assert sentences[-1].startswith("  word")
 
 
+def test_a_table_that_is_too_wide_is_broken_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    Page().table(["what", "all of the answers"], [["some words that go on and on", "±10 %"], ["few", "1,000,000"]])
+    lines = [line.rstrip() for line in capsys.readouterr().out.split("\n")]
+    assert max(map(len, lines)) <= 40
+    assert [line.split() for line in lines if "±" in line] == [["some", "words", "that", "go", "±10", "%"]]
+    assert "  on and on" in lines
+
+
+def test_a_table_with_no_room_for_its_words_is_a_block_for_each_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    Page().table(["name", "a", "b", ""], [["x" * 12, "1" * 12, "±2 %", ""], ["y", "1", "2" * 12, "best"]])
+    assert capsys.readouterr().out == (
+        f"name: {'x' * 12}\n  a: {'1' * 12}\n  b: ±2 %\nname: y\n  a: 1\n  b: {'2' * 12}\n  best\n"
+    )
+
+
 def test_a_page_at_a_terminal_has_colours_and_fits() -> None:
     seen = terminal(EXPLAIN, columns=90)
     assert seen.code == 0

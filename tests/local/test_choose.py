@@ -114,3 +114,20 @@ def test_epsilons_that_hide_all_or_nothing_are_refused(kind: Any, epsilon: float
     for make in (lambda: kind.calibrated(epsilon=epsilon, categories=3), lambda: local.choose(epsilon, 3, 10)):
         with pytest.raises(InvalidInput, match="epsilon"):
             make()
+
+
+def test_floats_are_no_number_of_persons() -> None:
+    for call in (
+        lambda: local.choose(1, 4, 1e5),  # type: ignore[arg-type]
+        lambda: local.shuffled(local.Direct(3, 4), persons=1e5),  # type: ignore[arg-type]
+        lambda: local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1e5),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInput, match="persons must be a whole number"):
+            call()
+
+
+def test_a_choice_shows_itself_shortly() -> None:
+    choice = local.choose(1, 100, 1000)
+    assert repr(choice) == str(choice)
+    assert "Fraction" not in repr(choice) + repr(choice.candidates)
+    assert "from 1 report." in repr(local.choose(1, 2, 1))

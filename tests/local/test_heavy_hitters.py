@@ -235,3 +235,26 @@ def test_intervals_of_one_value_picked_from_many_alike_hold_for_the_population()
             missed += bool(((found.lower > 1 / 60) | (found.upper < 1 / 60)).any())
     assert listed > 0.9 * runs
     assert 0.2 * runs - 4 * (0.16 * runs) ** 0.5 < missed < 0.2 * runs + 4 * (0.16 * runs) ** 0.5
+
+
+def test_no_share_is_above_one() -> None:
+    search = HeavyHitters.calibrated(epsilon=1, bits=32, persons=1000)
+    assert search.least_share(1) == 1
+    assert search.least_share(10**7) < 0.1
+
+
+def test_what_was_found_stands_in_columns() -> None:
+    numbers = np.array([0.5, 0.25])
+    found = local.Found(10, 1, 0.95, ("a", "b" * 41), numbers, numbers, numbers, numbers)
+    assert repr(found) == str(found)
+    head, *lines = str(found).splitlines()
+    assert head.startswith("2 values found in 10 reports")
+    assert len({line.index("[") for line in lines}) == 1
+    assert lines[1].startswith("  " + "b" * 37 + "... ")
+    assert str(local.Found(1, 1, 0.95, ("a",), *[numbers[:1]] * 4)).startswith("1 value found in 1 report;")
+
+
+@pytest.mark.parametrize("reports", [["violin"], [1, 2], None, "violin"])
+def test_only_reports_are_searched(reports: Any) -> None:
+    with pytest.raises(InvalidInput, match="randomized first"):
+        HeavyHitters.calibrated(epsilon=1, bits=48, persons=1000, text=True).find(reports)

@@ -96,11 +96,11 @@ def test_bad_names_are_refused(values: Any) -> None:
     protocol = local.Direct.calibrated(epsilon=1, categories=["a", "b", "c"])
     with pytest.raises(InvalidInput):
         protocol.randomize(values)
-    with pytest.raises(InvalidInput, match="a, b, c"):
+    with pytest.raises(InvalidInput, match="missing answer" if values is None else "a, b, c"):
         protocol.randomize_one(values)
 
 
-@pytest.mark.parametrize("value", [3, -1, 0.5, "0", None, [0], math.nan])
+@pytest.mark.parametrize("value", [3, -1, 0.5, "0", [0], math.inf])
 def test_bad_single_answers_are_refused(value: Any) -> None:
     for kind in KINDS:
         with pytest.raises(InvalidInput, match="0 to 2"):
@@ -240,3 +240,124 @@ def test_long_values_in_every_form() -> None:
     texts = local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000, text=True)
     for values in (["a", b"b"], np.array(["a", "b"]), pa.array(["a", "b"]), pd.Series(["a", "b"]), pl.Series(["a", "b"])):
         assert len(texts.randomize(values)) == 2
+
+
+GONE: list[Any] = [
+    None,
+    math.nan,
+    np.float64("nan"),
+    pd.NA,
+    pd.NaT,
+    pa.scalar(None),
+    pa.scalar(None, pa.string()),
+    np.ma.masked,
+]
+NUMBERS: list[Any] = [
+    [1, None], [1, math.nan], [1, pd.NA], np.array([1, math.nan]), np.array([1, None], object), pd.Series([1, None]),
+    pd.Series([1, pd.NA], dtype="Int64"), pl.Series([1, None]), pl.Series([1.0, math.nan]), pa.array([1, None]),
+    pa.array([1.0, math.nan]), np.ma.array([1, 2], mask=[False, True]),
+]  # fmt: skip
+TEXTS: list[Any] = [
+    ["a", None], ["a", math.nan], ["a", pd.NA], [None], np.array(["a", None], object), pd.Series(["a", None]),
+    pd.Series(["a", pd.NA], dtype="string"), pl.Series(["a", None]), pa.array(["a", None]),
+    np.ma.array(["a", "b"], mask=[False, True]),
+]  # fmt: skip
+MISSING = "a missing answer: every person has an answer. Drop persons without one."
+
+
+def _form(values: Any) -> str:
+    return type(values).__module__ + type(values).__name__
+
+
+@pytest.mark.parametrize("value", GONE, ids=repr)
+def test_one_missing_answer_is_called_so(value: Any) -> None:
+    for protocol in (
+        *(kind.calibrated(epsilon=1, categories=3) for kind in KINDS),
+        local.Direct(3, ["a", "b"]),
+        local.OneBitMean(3, 0, 10),
+        local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000),
+        local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000, text=True),
+    ):
+        with pytest.raises(InvalidInput, match=MISSING):
+            protocol.randomize_one(value)
+
+
+@pytest.mark.parametrize("values", NUMBERS, ids=_form)
+def test_missing_numbers_are_called_so(values: Any) -> None:
+    search = local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000)
+    for protocol in (local.Direct(3, 5), local.OneBitMean(3, 0, 10), search):
+        with pytest.raises(InvalidInput, match=MISSING):
+            protocol.randomize(values)
+
+
+@pytest.mark.parametrize("values", TEXTS, ids=_form)
+def test_missing_texts_are_called_so(values: Any) -> None:
+    for protocol in (
+        local.Direct(3, ["a", "b"]),
+        local.HeavyHitters.calibrated(epsilon=1, bits=16, persons=1000, text=True),
+    ):
+        with pytest.raises(InvalidInput, match=MISSING):
+            protocol.randomize(values)
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], np.array([0.0, 1.0]), pd.Series([0, 1.0]), pl.Series([0.0])], ids=_form)
+def test_floats_are_no_whole_numbers(values: Any) -> None:
+    with pytest.raises(InvalidInput, match="whole numbers, 0 to 4"):
+        local.Direct(3, 5).randomize(values)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("Dog", "dog"), (" dog ", "dog"), ("dgo", "dog"), ("big  bird", "Big Bird"), ("zebra", None), ("", None)],
+)
+def test_a_close_category_is_proposed(said: str, meant: str | None) -> None:
+    protocol = local.Direct(3, ["dog", "cat", "Big Bird"])
+    for randomize in (protocol.randomize_one, lambda value: protocol.randomize([value])):
+        with pytest.raises(InvalidInput) as caught:
+            randomize(said)
+        assert ("Did you mean" in caught.value.hint) == (meant is not None)
+        assert meant is None or f"Did you mean {meant!r}?" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [
+        np.array(["b", "a", "c"]), np.array(["b", "a", "c"], object), pd.Series(["b", "a", "c"], index=[7, 8, 9]),
+        pd.Series(["b", "a", "c", "a"]).unique(), pd.Index(["b", "a", "c"]), pd.Categorical(["b", "a", "c"]),
+        pd.Series(["a"], dtype=pd.CategoricalDtype(["b", "a", "c"])).cat.categories, pl.Series(["b", "a", "c"]),
+        pl.Series(["b", "a", "c"], dtype=pl.Categorical), pa.array(["b", "a", "c"]), pa.chunked_array([["b"], ["a", "c"]]),
+        ("b", "a", "c"),
+    ],
+    ids=_form,
+)  # fmt: skip
+def test_categories_in_every_form_keep_their_order(categories: Any) -> None:
+    protocol = local.choose(CERTAIN, categories, 100).protocol
+    assert protocol.names == ("b", "a", "c")
+    assert {type(name) for name in protocol.names or ()} == {str}
+    assert protocol == local.protocol_from_json(protocol.to_json())
+    assert repr(protocol) == repr(local.choose(CERTAIN, ["b", "a", "c"], 100).protocol)
+
+
+@pytest.mark.parametrize(
+    ("categories", "told"),
+    [
+        ({"a", "b"}, "a set has none"),
+        (frozenset({"a", "b"}), "a set has none"),
+        ([1, 2, 3], "a list of different texts"),
+        (np.array([1, 2, 3]), "a list of different texts"),
+        (pd.Series([1, 2, 3]), "a list of different texts"),
+        (["a", "b", "a"], "'a' twice"),
+        (pd.Series(["a", "b", "a"]), "'a' twice"),
+        (pd.Series(["a", None]), "a list of different texts"),
+        (np.array([["a", "b"]]), "a list of different texts"),
+        (pd.DataFrame({"x": ["a", "b"]}), "a list of different texts"),
+        (pl.DataFrame({"x": ["a", "b"]}), "a list of different texts"),
+        ({"a": 1, "b": 2}, "a list of different texts"),
+    ],
+    ids=lambda v: _form(v) if not isinstance(v, str) else v,
+)
+def test_what_are_no_categories_is_told_in_one_line(categories: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told) as caught:
+        local.Direct.calibrated(epsilon=1, categories=categories)
+    assert len(caught.value.value) < 100
+    assert "\n" not in str(caught.value)

@@ -262,3 +262,46 @@ def test_a_client_of_long_losses_knows_what_it_spent() -> None:
     assert max(x.denominator for x in client.protocol.loss(reports=8).p) > 10**4300
     assert client.spent is not None
     assert client.spent.maximum() <= 2 * client.protocol.permanent.loss().maximum()
+
+
+@pytest.mark.parametrize("kind", ["direct", "unary"])
+def test_a_stored_client_goes_on(kind: str) -> None:
+    diary = Repeated.calibrated(permanent=4, first=1, categories=["well", "ill"], kind=kind)
+    phone = diary.client()
+    for _ in range(3):
+        phone.report("well")
+    again = diary.client(phone.to_json())
+    assert (again.reports, again.values, again.to_json()) == (3, 1, phone.to_json())
+    again.report("well")
+    assert (again.reports, again.values) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"permanent": 5}, "permanent: epsilon 4 instead of 5"),
+        ({"first": 2}, "first: epsilon 1 instead of 2"),
+        ({"categories": ["ill", "well"]}, "another order"),
+        ({"kind": "unary"}, "Direct instead of Unary"),
+    ],
+)
+def test_a_stored_client_of_another_protocol_is_refused(other: dict[str, Any], told: str) -> None:
+    own: dict[str, Any] = {"permanent": 4, "first": 1, "categories": ["well", "ill"], "kind": "direct"}
+    phone = Repeated.calibrated(**own).client()
+    phone.report("well")
+    with pytest.raises(InvalidInput, match=told):
+        Repeated.calibrated(**own | other).client(phone.to_json())
+
+
+@pytest.mark.parametrize("stored", ["", "{}", 5, b"x", ["x"]], ids=repr)
+def test_what_is_no_stored_client_does_not_start_anew(stored: Any) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        SMALL[1].client(stored)
+
+
+def test_only_permanent_answers_are_refreshed() -> None:
+    diary = Repeated.calibrated(permanent=4, first=1, categories=["well", "ill"])
+    with pytest.raises(InvalidInput, match="memoise"):
+        diary.refresh(["well"])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="permanent=1, first=4"):
+        Repeated.calibrated(permanent=1, first=4, categories=2)

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import sordino.local as local
 from sordino.errors import InvalidInput
-from sordino.local.reports import METADATA
+from sordino.local.reports import METADATA, same
 from sordino.privacy import json_form
 from tape import Tape, replay
 
@@ -404,3 +405,82 @@ def test_whole_numbers_are_not_rounded() -> None:
 def test_texts_nested_too_deeply_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         local.protocol_from_json(text)
+
+
+@pytest.mark.parametrize(
+    "reports", [[0, 1, 2], np.array([0, 1]), None, SEVEN.tally(), SEVEN.to_arrow()], ids=lambda v: type(v).__name__
+)
+def test_only_reports_are_estimated(reports: Any) -> None:
+    for protocol in (SEVEN.protocol, local.OneBitMean(3, 0, 1), local.Repeated(local.Direct(9, 3), local.Direct(3, 3))):
+        with pytest.raises(InvalidInput, match=r"reports are needed here"):
+            protocol.estimate(reports)  # type: ignore[union-attr]
+
+
+def test_what_differs_is_told() -> None:
+    def told(one: Any, two: Any) -> str:
+        with pytest.raises(InvalidInput) as caught:
+            same(one, two)
+        assert "odds" not in str(caught.value)
+        return caught.value.rule.removeprefix("they cannot be counted together: ")
+
+    def direct(epsilon: float, categories: Any) -> local.Direct:
+        return local.Direct.calibrated(epsilon=epsilon, categories=categories)
+
+    assert told(direct(1, 3), direct(2, 3)) == "epsilon 2 instead of 1"
+    assert told(direct(1, 3), direct(1.0001, 3)) == "epsilon 1.0001 instead of 1"
+    assert told(direct(1, 3), direct(1 + 1e-14, 3)) == "an epsilon that differs a little"
+    assert told(direct(1, 3), direct(1, 4)) == "4 categories instead of 3"
+    assert told(direct(1, 2), direct(1, ["a", "b"])) == "categories with names instead of without"
+    assert told(direct(1, ["a", "b"]), direct(1, 2)) == "categories without names instead of with"
+    assert told(direct(1, ["a", "b"]), direct(1, ["b", "a"])) == "the same categories in another order"
+    assert told(direct(1, ["a", "b"]), direct(1, ["a", "c"])) == "category 'c' instead of 'b'"
+    assert told(direct(1, ["a", "b"]), direct(2, list("abc"))) == "epsilon 2 instead of 1, 3 categories instead of 2"
+    assert (
+        told(direct(1, 3), local.Unary.calibrated(epsilon=2, categories=3))
+        == "Unary instead of Direct, epsilon 2 instead of 1"
+    )
+    assert told(local.Subset(3, 5, 1), local.Subset(3, 5, 2)) == "size 2 instead of 1"
+    assert told(local.OneBitMean(3, 0, 1, 5), local.OneBitMean(3, 0, 1, 6)) == "steps 6 instead of 5"
+    assert told(local.Direct(Fraction(3**20_000, 2**31_000), 2), local.Direct(3, 2)).startswith("epsilon 1.099 instead of ")
+
+
+def test_the_file_that_differs_is_named(tmp_path: Path) -> None:
+    for epsilon in (1, 2):
+        local.Direct.calibrated(epsilon=epsilon, categories=3).randomize([0, 1]).to_parquet(tmp_path / f"{epsilon}.parquet")
+    with pytest.raises(InvalidInput, match=r"2\.parquet.*epsilon 2 instead of 1"):
+        local.tally_parquet(tmp_path / "1.parquet", tmp_path / "2.parquet")
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, iter])
+def test_files_are_passed_one_by_one(kind: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"tally_parquet\(\*paths\)"):
+        local.tally_parquet(kind([tmp_path / "a.parquet"]))
+
+
+@pytest.mark.parametrize("path", ["nodir/x.parquet", ".", None, 5, "", "a\0b"])
+def test_what_cannot_be_written_is_refused(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput):
+        SEVEN.to_parquet(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_collections_add_up_by_sum() -> None:
+    assert sum([SEVEN, SEVEN, SEVEN]).column.tolist() == 3 * SEVEN.column.tolist()  # type: ignore[union-attr]
+    total = sum([SEVEN.tally(), SEVEN.tally()])
+    assert isinstance(total, local.Tally)
+    assert (total.answers, total.counts.tolist()) == (2 * len(SEVEN), (2 * SEVEN.tally().counts).tolist())
+    for nothing in (1, 0.0, False, None, [0], ""):
+        for one in (SEVEN, SEVEN.tally()):
+            with pytest.raises(InvalidInput, match="added"):
+                _ = nothing + one
+
+
+@pytest.mark.parametrize("protocol", [local.Direct(3, 3), local.Unary(3, 3)], ids=repr)
+def test_reports_through_a_frame_are_read_by_their_protocol(protocol: Any) -> None:
+    reports = protocol.randomize([0, 1, 2] * 5)
+    pandas, polars = reports.to_arrow().to_pandas(), pl.DataFrame(reports.to_arrow())
+    for table in (pandas, polars, pa.Table.from_pandas(pandas), polars.to_arrow()):
+        with pytest.raises(InvalidInput, match=r"Reports\.of\(protocol, table"):
+            local.Reports.from_arrow(table)
+        assert (local.Reports.of(protocol, table["report"]).column == reports.column).all()

@@ -32,6 +32,10 @@ from sordino.privacy.loss.law import Law
 __all__ = ["Total", "total"]
 
 _MOST_FREE = 6
+_FAINT = 2.0**-1000
+"""Deltas below this are not told apart from 0 by floats."""
+_LEAST_NORMAL = 2.0**-1022
+_MOST_BITS = 10**6
 
 
 def total(parts: Iterable[tuple[Loss, int]]) -> Loss:
@@ -86,7 +90,7 @@ class Total(Loss):
         laws = [(loss.laws(), count, isinstance(loss, FiniteLoss)) for loss, count in self._others]
         if self._gaussians is not None:
             laws.append((self._gaussians[1].laws(), 1, False))
-        laws = [entry for entry in laws if any(law.atoms != ((0.0, 1.0),) for law in entry[0])]
+        laws = [entry for entry in laws if any(law.infinite or law.atoms != ((0.0, 1.0),) for law in entry[0])]
         free = sum(alone and len(law) > 1 for law, _, alone in laws)
         if free > _MOST_FREE:
             rule = f"at most {_MOST_FREE} different finite losses of one plan may be asymmetric"
@@ -123,6 +127,8 @@ class Total(Loss):
         read = closed_unit("delta", delta)
         if read.lower == 0:
             return Bracket(0.0, self.maximum())
+        if read.lower < _FAINT and self._others:
+            return Bracket(-math.inf, self.maximum())
         if read.upper == 1:
             hint = "Pass a small probability such as 1e-6."
             raise InvalidInput(f"delta={show(delta)}", "delta must be at least 0 and below 1", hint)
@@ -131,7 +137,8 @@ class Total(Loss):
             lambda g: g.epsilon(delta), lambda parts, known: epsilon_bracket(parts, least, accuracy, known), -math.inf
         )
         # `least` may be below delta by a rounding, which lowers the true epsilon by far less than this
-        return Bracket(found.lower - 2.0**-40 * (1 + abs(found.lower)), min(found.upper, self.maximum()))
+        lower = found.lower - 2.0**-40 * (1 + abs(found.lower)) if math.isfinite(found.lower) else found.lower
+        return Bracket(lower, min(found.upper, self.maximum()))
 
     def epsilon(self, delta: Number) -> float:
         return self.epsilon_bounds(delta).upper
@@ -148,7 +155,9 @@ class Total(Loss):
             lambda parts, known: delta_bracket(parts, float_lower(read.lower), accuracy, known),
             max(0.0, -math.expm1(min(0.0, float(read.lower)))),
         )
-        return Bracket(max(0.0, found.lower * (1 - 2.0**-40)), min(1.0, found.upper))
+        # below the largest loss delta is positive, and floats must not say otherwise; nor are faint ones known from below
+        lower = found.lower * (1 - 2.0**-40) if found.lower >= _FAINT else 0.0
+        return Bracket(lower, min(1.0, max(found.upper, _LEAST_NORMAL)))
 
     def delta(self, epsilon: Number) -> float:
         return self.delta_bounds(epsilon).upper
@@ -201,9 +210,11 @@ class Total(Loss):
         return float_upper(sum((Fraction(value) * count for value, count in each), Fraction(0)))
 
     def infinite(self) -> Fraction:
-        return 1 - math.prod(
-            ((1 - loss.infinite()) ** count for loss, count in self.parts if loss.infinite()), start=Fraction(1)
-        )
+        certain = [(loss.infinite(), count) for loss, count in self.parts if loss.infinite()]
+        if sum(count * chance.denominator.bit_length() for chance, count in certain) > _MOST_BITS:
+            log = certified(lambda: sum((count * ball(-chance).log1p() for chance, count in certain), arb(0)))
+            return min(Fraction(1), exact_upper(-log.expm1()))  # a hair more
+        return 1 - math.prod(((1 - chance) ** count for chance, count in certain), start=Fraction(1))
 
     def pmf(self, grid: Any) -> Floats:
         points = np.array([float(x) for x in grid])

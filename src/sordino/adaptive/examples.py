@@ -162,9 +162,6 @@ def _of_polars(part: Any) -> Any:
 def _of_polars_type(kind: Any) -> Any:
     import polars as pl
 
-    if isinstance(kind, pl.Object):
-        rule = "a column of Python objects has no type to make public rows from"
-        raise InvalidInput("a Polars column of type Object", rule, "Convert it, or pass public rows as `example`.")
     if isinstance(kind, pl.Struct):
         fields = [_of_polars_type(field.dtype).alias(field.name) for field in kind.fields]
         return pl.DataFrame(fields).to_struct() if fields else pl.Series([None] * ROWS, dtype=kind)

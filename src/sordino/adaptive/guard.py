@@ -7,7 +7,7 @@ returns or raises; and nothing else that a caller sees depends on the rows. Proo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sordino.adaptive.examples import example_of
 from sordino.adaptive.likeness import differences
 from sordino.adaptive.quiet import Interrupts, undisturbed
-from sordino.adaptive.samples import fresh, kept, length, row
+from sordino.adaptive.samples import fresh, kept, length, names, parts_of, row
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
@@ -53,7 +53,7 @@ class GuardedSample:
     @classmethod
     def of(cls, data: Any, example: Any = None) -> GuardedSample:
         """The guarded form of a sample, which is copied."""
-        parts = tuple(kept(part) for part in (data if isinstance(data, tuple) else (data,)))
+        parts = tuple(kept(part) for part in parts_of(data))
         count = _common(parts)
         if example is None:
             return cls(parts, tuple(example_of(part) for part in parts), count)
@@ -61,20 +61,33 @@ class GuardedSample:
 
     def with_example(self, example: Any) -> GuardedSample:
         """The same rows with other public ones, which must be of the same form."""
-        shown = tuple(kept(part) for part in (example if isinstance(example, tuple) else (example,)))
+        shown = tuple(kept(part) for part in parts_of(example))
         pairs = zip(shown, self.parts, strict=False)
         found = "" if len(shown) != len(self.parts) else next(filter(None, (differences(*pair) for pair in pairs)), None)
         if found is not None:
             value = f"public rows of {len(shown)} parts" + f", {found}" * bool(found)
-            rule = "they must have the parts, columns and kinds of values of the sample"
-            raise InvalidInput(value, rule, "Take both from one array or frame, such as (X_train[:5], y_train[:5]).")
+            rule = "they must have the parts, columns and kinds of values of the sample, in its order"
+            raise InvalidInput(
+                value, rule, "Take both from one frame or array, such as (X_train[:5], y_train[:5]), or reorder columns."
+            )
         _common(shown)
         return replace(self, example=shown)
+
+    @property
+    def sketch(self) -> str:
+        """A question as it may be written for this sample; for messages."""
+        first, columns = self.example[0], names(self.example[0])
+        word = "rows" if len(self.parts) == 1 else "X"
+        wide = isinstance(first, np.ndarray) and first.ndim > 1
+        cell = f"{word}[{show(columns[0])}]" if columns else f"{word}[:, 0]" if wide else word
+        if len(self.parts) == 1:
+            return f"lambda rows: {cell} > 0"
+        return f"lambda X, y: ({cell} > 0) == y" if len(self.parts) == 2 else "a function with one argument for each part"
 
     def rehearse(self, phi: Phi) -> None:
         """Refuse a function that fails on the example, or has other numbers for its rows alone; no secret row is touched."""
         if not callable(phi):
-            raise InvalidInput(show(phi), "a question must be a function of rows", "Pass lambda rows: rows[:, 0] > 0.")
+            raise InvalidInput(show(phi), "a question must be a function of rows", f"Pass {self.sketch}.")
         rows = length(self.example[0])
         together = _rehearsed(phi, tuple(fresh(part) for part in self.example), rows)
         if rows == 1 or getattr(phi, "by_row", False):
@@ -110,17 +123,29 @@ def levels(values: Floats) -> Levels:
 
 
 def _common(parts: tuple[Any, ...]) -> int:
-    counts = {length(part) for part in parts}
-    if len(counts) != 1 or not 1 <= min(counts) <= _MOST_ROWS:
-        value = f"{len(parts)} parts with {', '.join(map(str, sorted(counts))) or 'no'} rows"
-        raise InvalidInput(value, "all parts of a sample must have equally many rows, at least one", "Pass (X, y).")
-    return counts.pop()
+    for part in parts:
+        if isinstance(part, Mapping):
+            _equal("columns", [length(column) for column in part.values()])
+    count = _equal("parts", [length(part) for part in parts])
+    if not 1 <= count <= _MOST_ROWS:
+        value = f"a sample of {count} rows" if count else "a sample without a row"
+        raise InvalidInput(value, "a sample must have at least one row, at most 2^42", "See how it was read or filtered.")
+    return count
+
+
+def _equal(what: str, counts: list[int]) -> int:
+    """How many rows all of them have; 0 if there are none."""
+    other = next((count for count in counts if count != counts[0]), None)
+    if other is not None:
+        value = f"{what} of different lengths ({counts[0]} and {other})"
+        raise InvalidInput(value, f"all {what} of a sample must have equally many rows", "Pass one value for each row.")
+    return counts[0] if counts else 0
 
 
 def _rehearsed(phi: Phi, parts: tuple[Any, ...], rows: int) -> Floats:
     """The numbers on public rows, or a refusal that may say all."""
     which = f"{rows} example rows" if rows > 1 else "one example row"
-    hint = "Try it on rows of your own, or pass the guard some public rows as `example`."
+    hint = "Try it on rows of your own, or give public rows, as `example=` of the holdout's or oracle's constructor."
     found, failed = None, None
     with undisturbed() as interrupts:
         try:
@@ -130,14 +155,24 @@ def _rehearsed(phi: Phi, parts: tuple[Any, ...], rows: int) -> Floats:
             failed = error
         interrupts.check()
     if failed is not None:
-        if "read-only" in str(failed):
+        said = _words(failed)
+        if "read-only" in said:
             hint = "Rows cannot be written to: work on a copy, such as rows = rows.copy()."
         name = f"a function that raised {type(failed).__name__}"
-        raise InvalidInput(name, f"a question must not fail on {which}", f"It said: {failed}. {hint}") from failed
+        told = f"It said: {said}{'' if said.endswith(('.', '!', '?')) else '.'} " if said else ""
+        raise InvalidInput(name, f"a question must not fail on {which}", told + hint) from failed
     if values is None or np.isnan(values).any():
-        value = f"a function that returned {_form(found)}"
-        raise InvalidInput(value, f"a question must give {rows} numbers, none missing, for {which}", hint)
+        value = f"a function that returned {_form(found, rows)}"
+        rule = f"a question must give {f'{rows} numbers' if rows > 1 else 'one number'}, none missing, for {which}"
+        raise InvalidInput(value, rule, hint)
     return values
+
+
+def _words(failed: BaseException) -> str:
+    try:
+        return str(failed).strip()
+    except Exception:
+        return ""
 
 
 def _tried(phi: Phi, parts: tuple[Any, ...], rows: int, interrupts: Interrupts) -> Floats | None:
@@ -173,7 +208,15 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _form(found: Any) -> str:
-    if isinstance(found, np.ndarray):
-        return f"an array of shape {found.shape} and dtype {found.dtype}"
-    return f"a {type(found).__name__}"
+def _form(found: Any, rows: int) -> str:
+    """What is wrong with what phi returned."""
+    array = np.asarray(found)
+    if array.ndim == 0:
+        plain = found is None or isinstance(found, bool | int | float | str)
+        return f"{show(found) if plain else f'a {type(found).__name__}'}, one value for all rows"
+    cells = array.ravel().tolist() if array.dtype.kind == "O" else []
+    if array.dtype.kind in "UST" or any(isinstance(cell, str | bytes) for cell in cells):
+        return "texts"
+    if array.shape != (rows,):
+        return f"{len(array)} numbers instead of {rows}" if array.ndim == 1 else f"an array of shape {array.shape}"
+    return "missing values" if array.dtype.kind in "fO" else f"values of type {array.dtype}"

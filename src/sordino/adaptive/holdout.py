@@ -14,9 +14,11 @@ from typing import Any
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.adaptive.digits import counted, places, rounded, rounded_up
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.holdout_guarantee import HoldoutAccuracy
 from sordino.adaptive.payment import Payer, paid
+from sordino.adaptive.samples import expect_one
 from sordino.adaptive.scorer import HoldoutScorer, Metric, WholeSplit, expect_flat, metric_of
 from sordino.adaptive.transfer import Guarantee
 from sordino.errors import BudgetExceeded, InvalidInput
@@ -34,6 +36,8 @@ _CONFIDENCE = Fraction(95, 100)
 _VACUOUS = 0.5
 """Whoever always answers 1/2 is never farther off."""
 _MOST_ROWS = 2**42
+_USUAL = Fraction(1, 10)
+_ROUND = tuple(digit * Fraction(10) ** power for power in range(-4, 3) for digit in (1, 2, 5))
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,15 @@ class Checked:
     overfit: bool
     left: int
     half_width: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        found = "corrected by the holdout" if self.overfit else "agrees with the holdout"
+        digits, left = places(self.half_width), counted(self.left, "correction")
+        far = rounded_up(self.half_width, digits)
+        return f"{rounded(self.value, digits)}, {found}, within {far} of the population; {left} left"
 
 
 class Holdout(SingleUse):
@@ -80,7 +93,7 @@ class Holdout(SingleUse):
     def __init__(
         self,
         data: Any,
-        *,
+        *more: Any,
         epsilon: Number | None = None,
         tolerance: Number | None = None,
         threshold: Number = 0.05,
@@ -89,6 +102,7 @@ class Holdout(SingleUse):
         meter: Payer | None = None,
     ) -> None:
         super().__init__()
+        expect_one(more)
         if (epsilon is None) == (tolerance is None):
             value = f"epsilon={show(epsilon)}, tolerance={show(tolerance)}"
             raise InvalidInput(value, "exactly one of epsilon and tolerance must be given", "Pass epsilon=1.")
@@ -188,6 +202,8 @@ class Holdout(SingleUse):
     def scorer(self, metric: str | Metric = "accuracy") -> HoldoutScorer:
         """A scorer for scikit-learn's `scoring=`; the holdout must be (X, y).
 
+        A metric scores each row by a number in [0, 1], larger is better: of squared errors the worst model would be chosen.
+
         Example: `GridSearchCV(model, grid, scoring=holdout.scorer(), cv=holdout.splitter(), error_score="raise")`; without
         the last, scikit-learn takes a refusal, or the end of the holdout, for a score of NaN.
         """
@@ -198,13 +214,16 @@ class Holdout(SingleUse):
         return HoldoutScorer(self, metric_of(metric))
 
     def splitter(self) -> WholeSplit:
-        """A splitter for scikit-learn's `cv=` that leaves validation to the scorer."""
+        """A splitter for scikit-learn's `cv=` that leaves validation to `scorer()`, the only one that may score with it.
+
+        Any other, such as `scoring="accuracy"`, would report the score on the training rows.
+        """
         return WholeSplit()
 
     def __repr__(self) -> str:
         sides = f"epsilon={readable(self.epsilon)}, threshold={readable(self.threshold)}"
         error = brief(Fraction(self.guarantee(questions=self.most).population), up=True)
-        promise = f"within {error} of the population for {self.most} questions"
+        promise = f"within {error} of the population for {self.most} questions, 95 % of the time"
         return f"Holdout({self.rows} rows, {sides}, most={self.most}, left={self.left}; {promise})"
 
 
@@ -234,16 +253,32 @@ class _Wanted:
         return accuracy.guarantee(self.most, _CONFIDENCE).population < _VACUOUS
 
     def refusal(self, rows: int) -> InvalidInput:
-        enough, fewer = 2 * rows, self.most // 2
+        enough, fewer, sharper = 2 * rows, self.most // 2, self._sharper(rows)
         while enough <= _MOST_ROWS and not self.useful(self.on(enough)):
             enough *= 2
         while fewer and not (other := replace(self, most=fewer)).useful(other.on(rows)):
             fewer //= 2
-        rule = f"{self.most} corrected values of so few rows could be off by one half or more in the population"
-        hint = f"Take about {enough} rows{f', or most={fewer}' if fewer else ''}."
-        if enough > _MOST_ROWS:
-            hint = "Take a smaller threshold, such as 0.05."
-        return InvalidInput(f"a holdout of {rows} rows with threshold={brief(self.threshold, up=True)}", rule, hint)
+        rule = f"{self.most} corrected values could be off by one half or more in the population"
+        more = f"about {enough} rows" if enough <= _MOST_ROWS else ""
+        ways = [way for way in (sharper, more, f"most={fewer}" if fewer else "") if way]
+        last = "a larger epsilon and more rows" if self.threshold <= _USUAL else "a smaller threshold, such as 0.05"
+        hint = f"Take {', or '.join(ways) or last}."
+        name, given = ("epsilon", self.epsilon) if self.epsilon else ("tolerance", self.tolerance or Fraction(1))
+        sides = f"threshold={brief(self.threshold, up=True)} and {name}={brief(given, up=True)}"
+        return InvalidInput(f"a holdout of {rows} rows with {sides}", rule, hint)
+
+    def _sharper(self, rows: int) -> str:
+        """The least larger epsilon of one digit, or the largest smaller tolerance, with which it would be useful."""
+        if self.epsilon:
+            wanted = (replace(self, epsilon=value) for value in _ROUND if value > self.epsilon)
+        else:
+            wanted = (replace(self, tolerance=1 / value) for value in _ROUND if 1 / value < (self.tolerance or 1))
+        for one in wanted:
+            if one.useful(one.on(rows)):
+                return (
+                    f"tolerance={readable(one.tolerance)}" if one.tolerance else f"epsilon={readable(one.epsilon or _USUAL)}"
+                )
+        return ""
 
 
 def _log_upper(value: Fraction) -> Fraction:

@@ -1,4 +1,7 @@
-"""Whether public example rows have the form of a sample: the same columns, of the same shape and kind of type."""
+"""Whether public example rows have the form of a sample: the same columns in the same order, of one shape and kind each.
+
+Order matters: a model reads columns by their places, and would take one for the other.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 from sordino.adaptive.examples import example_of
 from sordino.adaptive.samples import names
 from sordino.errors import InvalidInput
+from sordino.privacy.exact import show
 
 __all__ = ["differences"]
 
@@ -29,6 +33,9 @@ def differences(shown: Any, part: Any) -> str | None:
     one, two = _forms(shown), _forms(part)
     if set(one) != set(two):
         return "other columns"
+    for (_, name), (_, place) in zip(one, two, strict=True):
+        if name != place:
+            return f"columns in another order, {show(name)} where the sample has {show(place)}"
     for name, (shape, kind) in one.items():
         if shape != two[name][0]:
             return f"rows of shape {shape}, not {two[name][0]}"
@@ -37,9 +44,9 @@ def differences(shown: Any, part: Any) -> str | None:
     return None
 
 
-def _forms(part: Any) -> dict[Any, tuple[tuple[int, ...], str | None]]:
+def _forms(part: Any) -> dict[tuple[str, Any], tuple[tuple[int, ...], str | None]]:
     found = names(part)
-    return {"": _form(part)} if found is None else {("", name): _form(part[name]) for name in found}
+    return {("", ""): _form(part)} if found is None else {("column", name): _form(part[name]) for name in found}
 
 
 def _form(column: Any) -> tuple[tuple[int, ...], str | None]:

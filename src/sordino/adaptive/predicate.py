@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
+from sordino.adaptive.condition_refusals import of_a_condition, of_its_types, unknown_column, unread_column
 from sordino.adaptive.samples import is_arrow, is_pandas, is_polars, length, names
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import show
 from sordino.query import tree
 from sordino.query.dataset import Column
 from sordino.query.front.sql import parse_condition
@@ -58,20 +58,28 @@ class Predicate:
     @classmethod
     def of(cls, text: str, rows: Any) -> Predicate:
         """The condition, understood for rows with these columns; refused if it is not understood."""
-        kinds = {name: kind for name, column in _columns(rows).items() if (kind := _type(column)) is not None}
+        kinds = {name: _type(column) for name, column in _columns(rows).items()}
         used: list[str] = []
 
         def typed(column: tree.Column) -> Typed:
-            known = _column(kinds[column.name]) if column.name in kinds else None
+            if column.name not in kinds:
+                raise unknown_column(text, column.name, tuple(kinds))
+            kind = kinds[column.name]
+            known = None if kind is None else _column(kind)
             if known is None:
-                rule = "a condition may name columns of the sample that hold numbers, truths, texts or dates"
-                named = ", ".join(name for name, kind in kinds.items() if _column(kind)) or "none"
-                raise InvalidInput(f"the column {show(column.name)}", rule, f"There are: {named}.")
+                raise unread_column(column.name, kind)
             if column.name not in used:
                 used.append(column.name)
             return read(known, exp.Column(this=exp.Identifier(this=f"c{used.index(column.name)}", quoted=True)))
 
-        truth = indicator(condition(parse_condition(text), typed)).sql
+        try:
+            parsed = parse_condition(text)
+        except InvalidInput as error:
+            raise of_a_condition(text, error) from None
+        try:
+            truth = indicator(condition(parsed, typed)).sql
+        except InvalidInput as error:
+            raise of_its_types(error) from None
         counted = exp.Coalesce(this=truth, expressions=[exp.Literal.number(0)])
         sql = f'SELECT {counted.sql("duckdb")} AS "found" FROM "rows"'  # noqa: S608
         return cls(text, sql, tuple((name, kinds[name]) for name in used))

@@ -16,11 +16,26 @@ import numpy.typing as npt
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
-__all__ = ["fresh", "is_arrow", "is_pandas", "is_polars", "kept", "length", "names", "row"]
+__all__ = ["expect_one", "fresh", "is_arrow", "is_pandas", "is_polars", "kept", "length", "names", "parts_of", "row"]
 
-_FORMS = "Pass an array, a pandas, Polars or Arrow frame, a mapping of columns, or a tuple of these."
+_FORMS = "Pass an array, a pandas, Polars or Arrow frame, a mapping of columns, or a tuple of these such as (X, y)."
 _ATOMS = (bool, int, float, complex, str, bytes, Decimal, Fraction, type(None), np.generic)
 _ATOMS_OF_TIME = (dt.date, dt.time, dt.timedelta)
+
+
+def expect_one(more: tuple[Any, ...]) -> None:
+    """Refuse a sample that was passed as several arguments."""
+    if more:
+        value, rule = f"{1 + len(more)} arguments without a name", "a sample is one argument; all others have names"
+        raise InvalidInput(value, rule, "Put its parts in a tuple: (X, y).")
+
+
+def parts_of(data: Any) -> tuple[Any, ...]:
+    """The parts of a sample: those of a tuple, else itself. A list of arrays may be meant as parts or as rows."""
+    if isinstance(data, list) and any(_is_table(item) for item in data):
+        rule = "parts of a sample must be in a tuple, and rows in one array or frame"
+        raise InvalidInput(f"a list of {len(data)} arrays or frames", rule, "Put parts in a tuple: (X, y).")
+    return data if isinstance(data, tuple) else (data,)
 
 
 def is_pandas(part: Any) -> bool:
@@ -93,6 +108,10 @@ def names(part: Any) -> tuple[Any, ...] | None:
     return tuple(part.columns) if frame else None
 
 
+def _is_table(item: Any) -> bool:
+    return (isinstance(item, np.ndarray) and item.ndim > 0) or is_pandas(item) or is_polars(item) or is_arrow(item)
+
+
 def _is(part: Any, library: str, *classes: str) -> bool:
     """Whether it is one of a library's classes, without loading the library."""
     module = sys.modules.get(library)
@@ -151,7 +170,7 @@ def _kept_pandas(part: Any) -> Any:
     if type(part) is pd.Series:
         return _column(part, index)
     if type(part) is not pd.DataFrame:
-        return part.copy(deep=True)
+        return _of_subclass(part)
     kinds = set(part.dtypes)
     if len(kinds) == 1 and _plain(kind := kinds.pop()) and kind.kind != "O":
         values = _sealed(np.array(part.to_numpy(), order="F"))
@@ -163,6 +182,11 @@ def _kept_pandas(part: Any) -> Any:
 
 
 def _column(series: Any, index: Any) -> Any:
+    pd = sys.modules["pandas"]
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        kind = pd.CategoricalDtype(series.dtype.categories.copy(deep=True), series.dtype.ordered)
+        values = pd.Categorical.from_codes(np.array(series.cat.codes), dtype=kind)
+        return type(series)(values, index, name=series.name, copy=False)
     if not _plain(series.dtype):
         values = series.array.copy()
     else:
@@ -185,9 +209,19 @@ def _fresh_pandas(part: Any) -> Any:
                 found.isetitem(i, _column(part.iloc[:, i], part.index))
         found.columns = part.columns.copy(deep=True)
     else:
-        found = part.copy(deep=True)
+        found = _of_subclass(part)
     found.index = index
     return found
+
+
+def _of_subclass(part: Any) -> Any:
+    """A deep copy, as far as pandas makes one: objects in cells it leaves as they are."""
+    pd = sys.modules["pandas"]
+    columns = [part] if isinstance(part, pd.Series) else [part.iloc[:, i] for i in range(part.shape[1])]
+    if any(_plain(column.dtype) and _mutable(column.to_numpy()) for column in columns):
+        rule = "a frame whose cells hold objects that can change must be a plain one, which is copied whole"
+        raise InvalidInput(f"a {type(part).__name__}", rule, "Pass pd.DataFrame(frame).")
+    return part.copy(deep=True)
 
 
 def _plain(kind: Any) -> bool:
@@ -200,6 +234,10 @@ def _gathered(part: Any) -> Any:
 
     if isinstance(part, pl.Series):
         return _gathered(part.to_frame()).to_series()
+    objects = next((name for name, kind in part.schema.items() if kind == pl.Object), None)
+    if objects is not None:
+        rule = "a Polars column of Python objects cannot be kept from changes"
+        raise InvalidInput(f"the column {show(objects)}", rule, "Convert it, to a list or struct for example.")
     return part.select(pl.all().gather(pl.int_range(pl.len()))) if part.width else part.clone()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["HoldoutScorer", "Metric", "WholeSplit", "expect_flat", "metric_of"]
 
 Metric: TypeAlias = Callable[[Any, Any], Any]
-"""From true and predicted targets to one number in [0, 1] for each row."""
+"""From true and predicted targets to one number in [0, 1] for each row, the larger the better."""
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _FEW = 5
@@ -38,13 +39,28 @@ def metric_of(metric: str | Metric) -> Metric:
     if isinstance(metric, str) or not callable(metric):
         rule = 'a metric is "accuracy", or a function of true and predicted targets with one number in [0, 1] for each row'
         raise InvalidInput(f"metric={show(metric)}", rule, "Pass lambda y, p: 1 - np.abs(y - p).")
+    if not _takes_two(metric):
+        value = "a scorer" if "estimator" in inspect.signature(metric).parameters else f"metric={show(metric)}"
+        raise InvalidInput(value, "a metric is a function of two arguments, true and predicted targets", _BY_ROW)
     return metric
+
+
+def _takes_two(metric: Metric) -> bool:
+    """Whether it can be called with two arguments; of some functions written in C this is not known before."""
+    try:
+        inspect.signature(metric).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HoldoutScorer:
     """For `scoring=`: the score on the data at hand if the holdout agrees, else the holdout's own, with noise.
 
+    A metric must be larger where it is better, and in [0, 1]: beyond it is clamped, and a search takes the largest score.
     It is a holdout's voice, not a copy of it: copies are the same object, so that scikit-learn can clone what holds it.
     """
 
@@ -94,7 +110,10 @@ def _few(part: Any) -> Any:
 
 
 class WholeSplit:
-    """For `cv=`: one split that trains on all rows and hands the same rows to the scorer, since the holdout validates."""
+    """For `cv=`: one split that trains on all rows and hands the same rows to the scorer, since the holdout validates.
+
+    Only `holdout.scorer()` may score with it: `scoring="accuracy"` would report the accuracy on the training rows.
+    """
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:  # noqa: N803, ARG002
         """All rows, twice."""

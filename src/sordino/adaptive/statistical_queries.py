@@ -13,22 +13,27 @@ from typing import Any
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.adaptive.digits import counted, places, rounded, rounded_up
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.noise_of_answers import NoiseName
 from sordino.adaptive.payment import Payer, paid
 from sordino.adaptive.predicate import Predicate
+from sordino.adaptive.samples import expect_one
 from sordino.adaptive.transfer import Guarantee, best_noise, failure_of, guarantee
 from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import Number, float_upper, open_unit, positive, readable, show
+from sordino.privacy.exact import Number, brief, float_upper, open_unit, positive, show
 from sordino.privacy.loss import Loss
 
 __all__ = ["Answered", "StatisticalQueries"]
 
 _MOST = 10**9
+_MOST_ROWS = 2**42
+_VACUOUS = 0.5
+"""Whoever always answers 1/2 is never farther off."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +49,22 @@ class Answered:
     noise: float
     left: int
 
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        far, near = rounded_up(self.half_width, places(self.half_width)), rounded_up(self.noise, places(self.noise))
+        value = rounded(self.value, places(min(self.half_width, self.noise)))
+        return f"{value}, within {far} of the population and {near} of the sample; {counted(self.left, 'question')} left"
+
 
 class StatisticalQueries(SingleUse):
     """Answers means of functions over one sample, with noise, up to `questions` times.
 
     Noise: what `questions` answers need to stay within a `budget`; or a given `scale`; or, with neither, the scale that
-    makes the error on the population least. `meter` is the filter that pays for all questions at the start; with a budget it
-    is one of its own. A filter is a value that is never changed: to pay for more from it, go on with `oracle.meter`. The
-    number of rows is public.
+    makes the error on the population least, which is refused if that error is one half or more. `meter` is the filter that
+    pays for all questions at the start; with a budget it is one of its own. A filter is a value that is never changed: to
+    pay for more from it, go on with `oracle.meter`. The number of rows is public.
 
     Privacy: `loss()` for all answers, for replacing one row, for functions of each row by itself (see `guard`).
 
@@ -71,7 +84,7 @@ class StatisticalQueries(SingleUse):
     def __init__(
         self,
         sample: Any,
-        *,
+        *more: Any,
         questions: int,
         budget: Budget | None = None,
         scale: Number | None = None,
@@ -81,6 +94,7 @@ class StatisticalQueries(SingleUse):
         meter: Payer | None = None,
     ) -> None:
         super().__init__()
+        expect_one(more)
         if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= _MOST:
             rule = "the number of questions must be a whole number, at least 1"
             raise InvalidInput(f"questions={show(questions)}", rule, "Pass how many questions you plan.")
@@ -104,6 +118,8 @@ class StatisticalQueries(SingleUse):
         payer = TwoMeterFilter(budget) if budget is not None else meter
         self.meter = None if payer is None else paid(payer, Charge.of(self._each, questions))
         self._promise = self.guarantee()
+        if budget is None and scale is None and self._promise.population >= _VACUOUS:
+            raise self._refusal(noise)
         self._asked = 0
         self._lock = threading.RLock()
 
@@ -155,6 +171,9 @@ class StatisticalQueries(SingleUse):
         through the noisy mean.
         """
         self._expect_own_process()
+        if not isinstance(phi, str) and not callable(phi):
+            rule = "a question is a function of rows, or a condition in SQL as a text"
+            raise InvalidInput(show(phi), rule, f'Pass {self._sample.sketch}, or "age >= 65".')
         question = self._condition(phi) if isinstance(phi, str) else phi
         self._sample.rehearse(question)
         with self._lock:
@@ -174,9 +193,28 @@ class StatisticalQueries(SingleUse):
             raise InvalidInput(value, "a condition in SQL needs one table", "Pass one table with all columns.")
         return Predicate.of(text, self._sample.example[0])
 
+    def _refusal(self, noise: NoiseName) -> InvalidInput:
+        """The error where the best noise promises nothing of the population."""
+
+        def useful(rows: int, questions: int) -> bool:
+            mechanism = best_noise(rows, questions, self.confidence, noise=noise)
+            return guarantee(mechanism, rows, questions, self.confidence).population < _VACUOUS
+
+        enough, fewer = 2 * self.rows, self.questions // 2
+        while enough <= _MOST_ROWS and not useful(enough, self.questions):
+            enough *= 2
+        while fewer and not useful(self.rows, fewer):
+            fewer //= 2
+        value = f"{self.rows} rows for {self.questions} questions"
+        rule = "all answers could be off by one half or more in the population"
+        ways = [f"take about {enough} rows"] * (enough <= _MOST_ROWS) + [f"plan questions={fewer}"] * (fewer > 0)
+        ways += ["pass a budget or a scale if privacy is what you need"]
+        hint = ", or ".join(ways)
+        return InvalidInput(value, rule, hint[0].upper() + hint[1:] + ".")
+
     def __repr__(self) -> str:
         name = type(self.mechanism).__name__.lower()
-        noise = f"{name} noise of scale {readable(self.mechanism.scale)}"
+        noise = f"{name} noise of scale {brief(self.mechanism.scale, up=True)}"
         return f"StatisticalQueries({self.rows} rows, {noise}, {self.left} of {self.questions} questions left)"
 
 

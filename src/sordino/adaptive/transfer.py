@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from sordino.adaptive.digits import places, rounded_up
 from sordino.adaptive.guard import GRID
 from sordino.adaptive.noise_of_answers import Certain, NoiseName, Rough
 from sordino.adaptive.theorems import THEOREMS, Theorem, least
@@ -19,7 +20,7 @@ from sordino.errors import InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
 from sordino.privacy.ball import ball, certified, lower
-from sordino.privacy.exact import Number, float_lower, float_upper, open_unit, show
+from sordino.privacy.exact import Number, brief, float_lower, float_upper, open_unit, show
 
 __all__ = ["METHODS", "Guarantee", "Plan", "best_noise", "failure_of", "guarantee", "most_questions", "plan", "whole_number"]
 
@@ -49,6 +50,13 @@ class Guarantee:
     scale: Fraction | None
     sample: float | None
     population: float
+
+    def __str__(self) -> str:
+        near = "" if self.sample is None else f" and {rounded_up(self.sample, places(self.sample))} of the sample"
+        fixed = "" if self.adaptive else "; only for questions fixed beforehand"
+        noise = "no noise" if self.scale is None else f"{self.noise} noise of scale {brief(self.scale, up=True)}"
+        far = rounded_up(self.population, places(self.population))
+        return f"all within {far} of the population{near}{fixed} ({self.method}, {noise})"
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from fractions import Fraction
 
 from sordino.errors import InvalidInput
 
-__all__ = ["digits_below", "exact", "positive", "rounded_down", "rounded_up", "tiny"]
+__all__ = ["as_typed", "digits_below", "exact", "positive", "rounded_down", "rounded_up", "share", "tiny", "whole"]
 
 _NUMBER = re.compile(r"([+-]?)(\d+/\d+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
 _SMALLEST = Fraction(1, 10**12)
 _LONGEST = 400
 """Longer texts, and exponents beyond it, are refused: nobody types them, and their fractions would fill the memory."""
@@ -25,7 +26,7 @@ def exact(text: str, option: str = "a number") -> Fraction:
         (Fraction(1, 10), Fraction(3, 4), Fraction(1, 1000000))
     """
     typed = text.strip()
-    value = f"{option} {text[:40]!r}" + ("..." if len(text) > 40 else "")
+    value = as_typed(option, text)
     match = _NUMBER.fullmatch(typed)
     if match is None:
         hint = "Write a number such as 0.1, 3/4 or 1e-6"
@@ -38,6 +39,40 @@ def exact(text: str, option: str = "a number") -> Fraction:
     if "/" in typed and int(typed.partition("/")[2]) == 0:
         raise InvalidInput(value, "it divides by zero", "Write a fraction such as 3/4.")
     return Fraction(typed)
+
+
+def as_typed(option: str, text: str) -> str:
+    """An option as it was typed, for a refusal; long texts are cut."""
+    return f"{option} {text[:40]!r}" + ("..." if len(text) > 40 else "")
+
+
+def share(text: str, option: str) -> Fraction:
+    """The number that was typed, which may be in percent.
+
+    Example:
+        >>> share("5%", "--error"), share("0.05", "--error")
+        (Fraction(1, 20), Fraction(1, 20))
+    """
+    typed = text.strip()
+    return exact(typed[:-1], option) / 100 if typed.endswith("%") else exact(typed, option)
+
+
+def whole(text: str, option: str, least: int, most: int, example: int) -> int:
+    """The whole number that was typed, in any of the ways in which people write large ones.
+
+    Example:
+        >>> whole("1e6", "--persons", 1, 10**9, 1000), whole("20,000", "--persons", 1, 10**9, 1000)
+        (1000000, 20000)
+    """
+    typed = text.strip()
+    try:
+        value = exact(typed.replace(",", "") if _THOUSANDS.fullmatch(typed) else typed, option)
+    except InvalidInput:
+        value = Fraction(1, 2)
+    if value.denominator != 1 or not least <= value <= most:
+        rule = f"it must be a whole number from {least:,} to {most:,}"
+        raise InvalidInput(as_typed(option, text), rule, f"Write {option} {example}.")
+    return int(value)
 
 
 def positive(text: str, option: str) -> Fraction:

@@ -73,8 +73,10 @@ def _usage(error: Any) -> int:
     if message.startswith("Usage:"):  # a group without a command shows its help
         say(message)
         return 0
-    hint = f" Try: {context.command_path} --help" if context is not None else ""
-    fail(f"{' '.join(message.split())}{hint}")
+    said = " ".join(message.split())
+    stop = "" if said.endswith((".", "?", "!")) else "."
+    hint = f"{stop} Try: {context.command_path} --help" if context is not None else ""
+    fail(f"{said}{hint}")
     return USAGE
 
 

@@ -6,7 +6,7 @@ The summed variance of all shares does not depend on the truth (protocols.md), s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sordino.errors import InvalidInput
@@ -16,6 +16,7 @@ from sordino.local.direct import Direct
 from sordino.local.frequency import Frequency, persons_checked
 from sordino.local.hadamard import Hadamard
 from sordino.local.hashing import LocalHashing
+from sordino.local.shown import several
 from sordino.local.subset import Subset
 from sordino.local.unary import Unary
 from sordino.privacy.exact import Number, readable, show
@@ -37,8 +38,8 @@ class Candidate:
     """One protocol and what it costs. `objection` says why it cannot be taken, if so."""
 
     protocol: Frequency
-    total_variance: Fraction
-    worst_variance: Fraction
+    total_variance: Fraction = field(repr=False)
+    worst_variance: Fraction = field(repr=False)
     bits: int
     work: int
     objection: str | None
@@ -49,7 +50,7 @@ class Candidate:
         return math.sqrt(self.total_variance / self.protocol.categories)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choice:
     """The protocol to take, why, and all that were compared, the best first."""
 
@@ -58,7 +59,7 @@ class Choice:
     persons: int
     candidates: tuple[Candidate, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{self.protocol!r}", self.reason, ""]
         lines.append(f"{'protocol':<14}{'typical error':>14}{'largest':>10}{'bits':>8}{'server steps':>14}")
         for one in self.candidates:
@@ -66,7 +67,7 @@ class Choice:
             worst = math.sqrt(one.worst_variance)
             note = f"  {one.objection}" if one.objection else ""
             lines.append(f"{name:<14}{one.error:>14.3g}{worst:>10.3g}{one.bits:>8}{one.work:>14.2g}{note}")
-        lines.append(f"Errors are standard deviations of one share from {self.persons} reports.")
+        lines.append(f"Errors are standard deviations of one share from {several(self.persons, 'report')}.")
         return "\n".join(lines)
 
 
@@ -78,7 +79,8 @@ def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: 
         Direct(odds=20.085536923187668, categories=10)
     """
     if most_bits is not None and (isinstance(most_bits, bool) or not isinstance(most_bits, int) or most_bits < 1):
-        raise InvalidInput(f"most_bits={show(most_bits)}", "a report has at least one bit", "Leave it out for any length.")
+        rule = "most_bits must be a whole number of at least 1"
+        raise InvalidInput(f"most_bits={show(most_bits)}", rule, "Leave it out for any length.")
     n = persons_checked(persons)
     found = compared(epsilon, categories, n, most_bits)
     if all(one.objection in (_SLOW, _MANY) for one in found):

@@ -9,9 +9,10 @@ import json
 from typing import Any, Self
 
 from sordino.errors import InvalidInput
-from sordino.local.categories import place
+from sordino.local.answers import place
 from sordino.local.repeated import Repeated
 from sordino.local.reports import Reports
+from sordino.local.shown import several
 from sordino.privacy.exact import show
 from sordino.privacy.loss import Loss
 
@@ -98,7 +99,7 @@ class Client:
         self._answers[at], self._reports[at] = answer, count
 
     def __repr__(self) -> str:
-        return f"Client of {self.protocol!r}: {self.reports} reports about {self.values} values"
+        return f"Client of {self.protocol!r}: {several(self.reports, 'report')} about {several(self.values, 'value')}"
 
 
 def _written(answer: int | bytes) -> int | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,15 @@ def tally_parquet(*paths: str | Path, protocol: Protocol | None = None, memory: 
         raise InvalidInput("no files", "there must be something to count", "Pass the path of a file of reports.")
     rows, files = 0, list[str]()
     for path in paths:
+        if isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike):
+            raise InvalidInput(f"a {type(path).__name__}", "files are passed one by one", "Pass tally_parquet(*paths).")
         place = os.path.realpath(checked_path(path))
         if place in files:
             raise InvalidInput(str(path), "its reports would be counted twice", "Pass every file once.")
         files.append(place)
         with parquet_file(place) as file:
             found, rows = protocol_of(file.schema_arrow, str(path)), rows + file.metadata.num_rows
-        same(protocol or found, found)
+        same(protocol or found, found, str(path))
         protocol = protocol or found
     assert protocol is not None  # noqa: S101
     tally = tally_batches(protocol, _stream(files, protocol, memory))

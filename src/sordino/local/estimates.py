@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from sordino.errors import InvalidInput
+from sordino.local.given import one_line
 from sordino.local.intervals import Floats, SupportLaw, level
 from sordino.local.protocol import Counts
+from sordino.local.shown import several, share_lines
 from sordino.local.simplex import nearest_shares
 from sordino.privacy.exact import Number
 
-__all__ = ["Frequencies", "Mean", "frequencies"]
+__all__ = ["Frequencies", "Mean", "checked_population", "frequencies"]
 
 _SHOWN = 12
 
@@ -64,19 +67,18 @@ class Frequencies:
             }
         )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         whom = "the population" if self.population else "those who answered"
-        lines = [f"{self.answers} reports; shares of {whom}, {self.confidence:.4g} intervals"]
+        lines = [f"{several(self.answers, 'report')}; shares of {whom}, {self.confidence:.4g} intervals"]
         order = np.argsort(-self.shares, kind="stable")
-        for i in order[:_SHOWN]:
-            name = self.names[i] if self.names is not None else str(i)
-            lines.append(f"  {name:<20} {self.shares[i]:8.4f}  [{self.lower[i]:.4f}, {self.upper[i]:.4f}]")
+        names = self.names or range(len(self.shares))
+        lines += share_lines((names[i], self.shares[i], self.lower[i], self.upper[i]) for i in order[:_SHOWN].tolist())
         if len(order) > _SHOWN:
             lines.append(f"  and {len(order) - _SHOWN} more with smaller estimates")
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mean:
     """An estimated mean with its standard error and an interval, for the population that the answers were drawn from.
 
@@ -90,8 +92,9 @@ class Mean:
     lower: float
     upper: float
 
-    def __str__(self) -> str:
-        return f"{self.mean:.6g}  [{self.lower:.6g}, {self.upper:.6g}]  from {self.answers} reports at {self.confidence:.4g}"
+    def __repr__(self) -> str:
+        source = f"from {several(self.answers, 'report')} at {self.confidence:.4g}"
+        return f"{self.mean:.6g}  [{self.lower:.6g}, {self.upper:.6g}]  {source}"
 
 
 def frequencies(
@@ -105,8 +108,16 @@ def frequencies(
     population: bool,
 ) -> Frequencies:
     """Shares from supports: (count/answers - other)/(own - other), each with its interval."""
+    checked_population(population)
     law = SupportLaw(answers, own, other, population)
     shares = law.share(counts)
     lower, upper = law.ends(counts, level(confidence))
     errors = law.deviation(np.clip(shares, 0, 1))
     return Frequencies(answers, float(confidence), population, names, shares, errors, lower, upper)
+
+
+def checked_population(population: Any) -> None:
+    """Refuse anything but True and False: the size of a population is not asked for."""
+    if not isinstance(population, bool | np.bool_):
+        hint = "Pass True for shares of the population that persons were drawn from; its size is not needed."
+        raise InvalidInput(f"population={one_line(population)}", "population must be True or False", hint)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sordino.local.intervals import Floats
+from sordino.local.shown import several, share_lines
 
 __all__ = ["Found"]
 
@@ -38,9 +39,8 @@ class Found:
         columns = {"share": self.shares, "lower": self.lower, "upper": self.upper, "standard_error": self.standard_errors}
         return pa.table({"value": pa.array(self.values, kind), **columns})
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         what = f"shares of the population, {self.confidence:.4g} intervals all together"
-        lines = [f"{len(self)} values found in {self.answers} reports; {what}"]
-        for value, share, low, high in zip(self.values, self.shares, self.lower, self.upper, strict=True):
-            lines.append(f"  {value!s:<20} {share:8.4f}  [{low:.4f}, {high:.4f}]")
+        lines = [f"{several(len(self), 'value')} found in {several(self.answers, 'report')}; {what}"]
+        lines += share_lines(zip(self.values, self.shares, self.lower, self.upper, strict=True))
         return "\n".join(lines)

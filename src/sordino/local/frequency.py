@@ -15,13 +15,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.local import categories as kinds_of_answers
-from sordino.local.categories import Categories, Indices
-from sordino.local.estimates import Frequencies, frequencies
+from sordino.local.answers import place, places
+from sordino.local.categories import Categories, Indices, counted
+from sordino.local.estimates import Frequencies, checked_population, frequencies
+from sordino.local.given import one_line
 from sordino.local.intervals import level, normal_quantile
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.protocol import Column, Counts
-from sordino.local.reports import Reports
+from sordino.local.reports import Reports, expected
 from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.privacy import json_form
@@ -47,7 +48,7 @@ class Frequency(ABC):
     parameters: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, odds: Number, categories: Categories) -> None:
-        count, names = kinds_of_answers.counted(categories, self.most)
+        count, names = counted(categories, self.most)
         for name, value in (("odds", checked_odds(odds)), ("categories", count), ("names", names)):
             object.__setattr__(self, name, value)
 
@@ -122,7 +123,7 @@ class Frequency(ABC):
 
     def randomize(self, values: Any) -> Reports:
         """One report for each person's true answer."""
-        true = kinds_of_answers.places(values, self.categories, self.names)
+        true = places(values, self.categories, self.names)
         source = bits.source()
         step = self._persons_at_once
         column: Column = np.empty((len(true), self.width), np.uint8) if self.width else np.empty(len(true), np.int64)
@@ -136,7 +137,7 @@ class Frequency(ABC):
 
     def randomize_one(self, value: Any) -> int | bytes:
         """The report of one person: whole numbers and comparisons only, as an app would do it."""
-        return self._draw_one(kinds_of_answers.place(value, self.categories, self.names))
+        return self._draw_one(place(value, self.categories, self.names))
 
     def check(self, column: Column) -> None:
         """Refuse a column with anything that is not a report of this protocol."""
@@ -161,6 +162,7 @@ class Frequency(ABC):
 
         By the normal law of estimates; of those who answered, or of the population, which takes more.
         """
+        checked_population(population)
         width = open_unit("error", error, "Pass a share such as 0.01 for +/- 1 %.").lower
         worst = max(self.variance(1, 0), self.variance(1, 1))
         if population:
@@ -170,7 +172,7 @@ class Frequency(ABC):
 
     def estimate(self, reports: Reports, confidence: Number = 0.95, *, population: bool = False) -> Frequencies:
         """The true shares behind the reports; of those who answered, or of the population they were drawn from."""
-        found: Frequencies = reports.tally(self).estimate(confidence, population=population)
+        found: Frequencies = expected(self, reports).tally().estimate(confidence, population=population)
         return found
 
     def estimate_from_counts(
@@ -202,5 +204,7 @@ class Frequency(ABC):
 def persons_checked(persons: Any) -> int:
     """A number of persons, which must be at least one."""
     if isinstance(persons, bool) or not isinstance(persons, int | np.integer) or persons < 1:
-        raise InvalidInput(f"persons={show(persons)}", "there must be at least one person", "Pass how many answer.")
+        whole = isinstance(persons, float) and persons >= 1 and persons.is_integer()
+        hint = f"Write {show(int(persons))}." if whole else "Pass how many answer."
+        raise InvalidInput(f"persons={one_line(persons)}", "persons must be a whole number of at least 1", hint)
     return int(persons)

@@ -26,7 +26,7 @@ from sordino.local.long_values import as_numbers, as_text, checked_length, one_n
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.prefixes import LONGEST, Prefixes, extended, folded, supports_of_prefixes
 from sordino.local.protocol import Column, Counts
-from sordino.local.reports import Reports, same
+from sordino.local.reports import Reports, expected
 from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK
 from sordino.mechanisms.discrete import uniform
@@ -124,8 +124,8 @@ class HeavyHitters:
         return FiniteLoss(*((*side, rest) if rest else side for side in sides))
 
     def least_share(self, persons: int) -> float:
-        """About the smallest share of so many persons that is found 19 times out of 20."""
-        return least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most)
+        """About the smallest share of so many persons that is found 19 times out of 20; 1 means that nothing is found."""
+        return min(1.0, least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most))
 
     def variance(self, persons: int, share: Number = 0) -> Fraction:
         """The variance of the estimate of a value with this share, given how many confirm: one group's part of all."""
@@ -175,10 +175,10 @@ class HeavyHitters:
         """The frequent values, with their shares of the population. All intervals hold together at the confidence, and so
         does that every value found is truly somebody's: the group that confirms had no part in the search.
         """
-        same(self, reports.protocol)
+        expected(self, reports, "search.randomize(values)")
         count = self.most if most is None else most
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= self.levels.kept:
-            rule = f"this search finds 1 to {self.levels.kept} values"
+            rule = f"most must be a whole number from 1 to {self.levels.kept}"
             raise InvalidInput(f"most={show(most)}", rule, "Calibrate with a larger most.")
         sure = level(confidence)
         *searching, confirming = self._groups(reports.column)
@@ -252,7 +252,7 @@ class HeavyHitters:
 
 def _check_most(most: Any) -> None:
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST:
-        raise InvalidInput(f"most={show(most)}", f"1 to {_MOST} values can be looked for", "Pass how many at most.")
+        raise InvalidInput(f"most={show(most)}", f"most must be a whole number from 1 to {_MOST}", "Pass how many at most.")
 
 
 protocol.kinds["local.heavy_hitters", 1] = HeavyHitters.from_fields

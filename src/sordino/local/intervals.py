@@ -28,8 +28,10 @@ _ROUNDS = 32
 _SECANTS = 3
 _CLOSE = 1e-4
 """So many standard deviations beyond its place an end may be: outward, by less than anybody sees."""
-_RARE = 36.0
-"""Up to this variance of the count, heavier tails are tried as well."""
+_FEW = 36.0
+"""Up to this variance of the count, or more for rare errors, its law is added up exactly."""
+_DEVIATIONS = 12
+_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -80,17 +82,23 @@ class SupportLaw:
     def _slope(self) -> float:
         return float(self.own - self.other)
 
-    def tails(self, counts: Floats, share: Floats) -> tuple[Floats, Floats]:
-        """P[count >= counts] and P[count < counts]: exact for one probability, else by the shifted binomial law with the
-        same three cumulants.
-
-        Where few speak against their truth the binomial's tails are too light; the shifted difference of two Poisson
-        variables, again with the same three cumulants, has heavier ones, and the larger of both is taken for each tail.
+    def tails(self, counts: Floats, share: Floats, few: float) -> tuple[Floats, Floats]:
+        """P[count >= counts] and P[count < counts]: exact for one probability, and where the variance is below `few`; else
+        by the shifted binomial law with the same three cumulants.
         """
+        n, share = self.answers, np.broadcast_to(share, counts.shape)
+        above = self._shifted(counts, share)
+        if not self.population:
+            exact = (self.variance(share) < few) & (0 < share) & (share < 1)
+            if exact.any():
+                above[exact] = self._convolved(counts[exact], share[exact])
+        above = np.where(counts <= 0, 1.0, np.where(counts > n, 0.0, above))
+        return above, 1 - above
+
+    def _shifted(self, counts: Floats, share: Floats) -> Floats:
         from scipy.special import betainc
 
-        n, share = self.answers, np.broadcast_to(share, counts.shape)
-        mean, variance = n * self._chances(share)[0], self.variance(share)
+        mean, variance = self.answers * self._chances(share)[0], self.variance(share)
         own, other = self._spreads
         # each kind of person weighs by its part of the variance: this is the third cumulant's
         weight = share if self.population else share * own / (share * own + (1 - share) * other)
@@ -98,17 +106,37 @@ class SupportLaw:
         trials = variance / (chance * against)
         first = counts - (mean - trials * chance)
         above = betainc(np.maximum(first, 1e-9), np.maximum(trials - first + 1, 1e-9), chance)
-        above = np.where(first <= 0, 1.0, np.where(first >= trials + 1, 0.0, above))
-        below = 1 - above
-        if not self.population:
-            rare = 6 * (weight * own + (1 - weight) * other) < 0.5
-            rare &= (variance < _RARE) & (0 < share) & (share < 1)
-            if rare.any():
-                skew = against - chance
-                heavy = _difference_at_least(*(x[rare] for x in (counts - mean + skew * variance, skew, variance)))
-                above[rare], below[rare] = np.maximum(above[rare], heavy), np.maximum(below[rare], 1 - heavy)
-        none, all_ = counts <= 0, counts > n
-        return np.where(none, 1.0, np.where(all_, 0.0, above)), np.where(none, 0.0, np.where(all_, 1.0, below))
+        return np.where(first <= 0, 1.0, np.where(first >= trials + 1, 0.0, above))
+
+    def _convolved(self, counts: Floats, share: Floats) -> Floats:
+        """P[count >= counts] by adding up over how many of those it is true of speak for it; between whole numbers of
+        persons in proportion.
+        """
+        found = np.empty_like(counts)
+        for start in range(0, len(counts), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            having = self.answers * share[part]
+            whole = np.minimum(np.floor(having), self.answers - 1)
+            low, high = (self._both_kinds(counts[part], whole + more) for more in (0, 1))
+            found[part] = low + (having - whole) * (high - low)
+        return found
+
+    def _both_kinds(self, counts: Floats, having: Floats) -> Floats:
+        """The same if it is true of so many, a whole number."""
+        from scipy.special import betainc, gammaln
+
+        (own, other), (not_own, _) = self._both
+        far = math.ceil(_DEVIATIONS * math.sqrt(float(having.max()) * self._spreads[0])) + _DEVIATIONS
+        speak = np.round(having * own)[:, None] + np.arange(-far, far + 1.0)
+        m, others = having[:, None], self.answers - having[:, None]
+        inside = (speak >= 0) & (speak <= m)
+        j = np.clip(speak, 0, m)
+        log = -gammaln(j + 1) - gammaln(m - j + 1) + j * math.log1p(-not_own) + (m - j) * math.log(not_own)
+        chance = np.where(inside, np.exp(log - np.where(inside, log, -math.inf).max(1, keepdims=True)), 0.0)
+        need = counts[:, None] - j
+        rest = betainc(np.maximum(need, 1e-9), np.maximum(others - need + 1, 1e-9), other)
+        rest = np.where(need <= 0, 1.0, np.where(need > others, 0.0, rest))
+        return np.asarray((chance * rest).sum(1) / chance.sum(1))
 
     def ends(self, counts: npt.NDArray[Any], confidence: float) -> tuple[Floats, Floats]:
         """The lower and upper ends for many counts."""
@@ -119,6 +147,9 @@ class SupportLaw:
         z = normal_quantile(confidence)
         estimate = np.clip(self.share(values), 0.0, 1.0)
         fine = max(36.0, (100 * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)) ** 2)
+        # what is seen counts for half (mid-p) where it is less than a hundredth likely, else whole, which is safer
+        atoms = np.where(self.variance(estimate) >= fine, 0.5, 1.0)
+        few = max(_FEW, z**4 / 4)
 
         def excess(at: Indices, share: Floats, *, from_below: bool) -> Floats:
             """By how many normal deviations the count is too high (from below: the share is too small) or too low for
@@ -128,10 +159,8 @@ class SupportLaw:
             near_0, near_1 = (1 - np.minimum(1, d / deviation / z) for d in (share, 1 - share))
             above = (1 - confidence) * (1 + near_0 - near_1) / 2
             allowed = above if from_below else 1 - confidence - above
-            # what is seen counts for half (mid-p) where it is less than a hundredth likely, else whole, which is safer
-            atom = np.where(self.variance(share) >= fine, 0.5, 1.0)
-            here, next_ = self.tails(pairs[:, at], share)[0 if from_below else 1]
-            tail = next_ + atom * (here - next_) if from_below else here + atom * (next_ - here)
+            here, next_ = self.tails(pairs[:, at], share, few)[0 if from_below else 1]
+            tail = next_ + atoms[at] * (here - next_) if from_below else here + atoms[at] * (next_ - here)
             far: Floats = ndtri(np.maximum(allowed, 1e-300)) - ndtri(np.clip(tail, 1e-300, 1 - 1e-16))
             return np.where(tail <= allowed, np.maximum(far, 0.0), np.minimum(far, -1e-300))
 
@@ -178,19 +207,6 @@ def _halved(at: Indices, outside: Floats, inside: Floats, excess: Excess) -> Flo
         outside, inside = np.where(out, middle, outside), np.where(out, inside, middle)
     found[held] = outside
     return found
-
-
-def _difference_at_least(values: Floats, skew: Floats, variance: Floats) -> Floats:
-    """P[A - B >= values] for Poisson variables A and B whose means differ by skew * variance and add up to variance.
-
-    Source: Johnson 1959, as tails of the noncentral chi-squared law, which also serve between whole numbers.
-    """
-    from scipy.special import chndtr
-
-    up, down = variance * (1 + skew), variance * (1 - skew)  # twice the means
-    high = chndtr(up, 2 * np.maximum(values, 1e-9), down)
-    low = 1 - chndtr(down, 2 * np.maximum(1 - values, 1e-9), up)
-    return np.asarray(np.where(values >= 0.5, high, low))
 
 
 def level(confidence: Number) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.local.categories import has_gaps, is_column
+from sordino.local.given import as_array, has_gaps, is_column, is_missing, missing_answer, one_line
 from sordino.local.prefixes import Prefixes
 from sordino.privacy.exact import show
 
@@ -19,7 +19,7 @@ _LONGEST = 64
 def checked_length(length: Any, *, text: bool) -> None:
     """Refuse a length that values cannot have."""
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= _LONGEST or (text and length % 8):
-        rule = f"values have 1 to {_LONGEST} bits; texts whole bytes of 8 bits"
+        rule = f"bits must be a whole number from 1 to {_LONGEST}; for texts a multiple of 8"
         raise InvalidInput(f"bits={show(length)}", rule, "Longer values: agree on a public hash, and look up what is found.")
 
 
@@ -35,13 +35,13 @@ def one_number(value: Any, length: int, *, text: bool) -> int:
 def as_numbers(values: Any, length: int, *, text: bool) -> Prefixes:
     """Many values as numbers, the first letter of a text in the highest bits."""
     if has_gaps(values):
-        raise InvalidInput("a missing value", "every person has a value", "Drop persons without one.")
+        raise missing_answer()
     if not is_column(values) or len(values) == 0:
         rule = "values come as one list or one-dimensional array, at least one"
         raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one value for each person.")
     if text:
         return _texts([v.as_py() if hasattr(v, "as_py") else v for v in values], length)
-    array = np.asarray(values) if not isinstance(values, list | tuple) else None
+    array = as_array(values) if not isinstance(values, list | tuple) else None
     if array is None or array.dtype.kind not in "iu":
         given = values if array is None else array.tolist()
         return np.array([one_number(v, length, text=False) for v in given], np.uint64)
@@ -61,13 +61,18 @@ def _texts(values: list[Any], length: int) -> Prefixes:
 
 
 def _encoded(value: Any, length: int) -> bytes:
+    if is_missing(value):
+        raise missing_answer()
     try:
         data = value.encode() if isinstance(value, str) else value
     except UnicodeEncodeError:
         data = None
     if not isinstance(data, bytes) or len(data) > length // 8 or b"\0" in data:
         rule = f"a value must be a text or bytes of at most {length // 8} bytes, without zero bytes"
-        raise InvalidInput(show(value), rule, "Shorten values, or allow more bits.")
+        hint = "Shorten values, or allow more bits."
+        if not isinstance(value, str | bytes):
+            hint = "Pass texts, or search for whole numbers without text=True."
+        raise InvalidInput(one_line(value), rule, hint)
     return data.ljust(length // 8, b"\0")
 
 
@@ -78,4 +83,8 @@ def as_text(numbers: Prefixes, length: int) -> tuple[str, ...]:
 
 
 def _outside(value: Any, length: int) -> InvalidInput:
-    return InvalidInput(show(value), f"a value must be a whole number from 0 to 2^{length} - 1", "Allow more bits, or text.")
+    if is_missing(value):
+        return missing_answer()
+    convert = isinstance(value, float | np.floating)
+    hint = "Convert values, as by .astype(int)." if convert else "Allow more bits, or pass text=True for texts."
+    return InvalidInput(one_line(value), f"a value must be a whole number from 0 to 2^{length} - 1", hint)

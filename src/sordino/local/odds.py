@@ -9,7 +9,7 @@ from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, exact_lower, working
 from sordino.privacy.exact import Number, decimal_reading, positive, show
 
-__all__ = ["checked_odds", "odds_below"]
+__all__ = ["checked_odds", "epsilons", "odds_below"]
 
 _LARGEST, _LEAST = 100, Fraction(1, 10**12)
 
@@ -40,3 +40,14 @@ def checked_odds(odds: Number) -> Fraction:
         rule = "odds are e^epsilon, so they must be above 1"
         raise InvalidInput(f"odds={show(odds)}", rule, "Use .calibrated(epsilon=...), or pass odds=3 for epsilon ln 3.")
     return exact
+
+
+def epsilons(one: Fraction, two: Fraction) -> tuple[str, str]:
+    """The logarithms of two odds, for the eye: in as few digits as tell them apart, at most 12."""
+    a, b = _logarithm(one), _logarithm(two)
+    texts = [(f"{a:.{digits}g}", f"{b:.{digits}g}") for digits in (4, 6, 9, 12)]
+    return next((pair for pair in texts if pair[0] != pair[1]), texts[0])
+
+
+def _logarithm(odds: Fraction) -> float:
+    return math.log1p(float(odds - 1)) if odds < 2 else math.log(odds.numerator) - math.log(odds.denominator)

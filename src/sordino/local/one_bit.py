@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from sordino.errors import InvalidInput
 from sordino.local import protocol
-from sordino.local.categories import has_gaps
 from sordino.local.draws import below, chance
 from sordino.local.estimates import Mean
 from sordino.local.frequency import persons_checked
+from sordino.local.given import as_array, is_missing, missing_answer
 from sordino.local.intervals import SupportLaw, level
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.protocol import Column, Counts
-from sordino.local.reports import Reports
+from sordino.local.reports import Reports, expected
 from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK
 from sordino.mechanisms.discrete import bernoulli, uniform
@@ -68,7 +68,8 @@ class OneBitMean:
             whole = (b - a).numerator
             steps = whole << max(0, (_FINEST // whole).bit_length() - 1) if whole < 2**62 else _FINEST
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps < 2**62:
-            raise InvalidInput(f"steps={show(steps)}", "there must be 1 to 2^62 - 1 steps", "Leave it out for the finest.")
+            rule = "steps must be a whole number from 1 to 2^62 - 1"
+            raise InvalidInput(f"steps={show(steps)}", rule, "Leave it out for the finest.")
         for name, value in (("odds", checked_odds(odds)), ("low", a), ("high", b), ("steps", steps)):
             object.__setattr__(self, name, value)
 
@@ -118,21 +119,20 @@ class OneBitMean:
         return below(2) if chance(2 * self.other) else int(below(self.steps) < place)
 
     def _place(self, value: Any) -> int:
+        if is_missing(value):
+            raise missing_answer()
         exact = decimal_reading("value", value)
         if not self.low <= exact <= self.high:
             raise self._outside(value)
         return int((exact - self.low) / self._step + Fraction(1, 2))
 
     def _places(self, values: Any) -> npt.NDArray[np.int64]:
-        if has_gaps(values):
-            raise InvalidInput("a missing value", "every person has a number", "Drop persons without one.")
-        array = (
-            np.array([self._place(v) for v in values], np.int64) if isinstance(values, list | tuple) else np.asarray(values)
-        )
+        listed = isinstance(values, list | tuple)
+        array = np.array([self._place(v) for v in values], np.int64) if listed else as_array(values)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
             rule = "numbers come as one list or one-dimensional array, at least one"
             raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one number for each person.")
-        if isinstance(values, list | tuple):
+        if listed:
             return array
         low, high = float_lower(self.low), float_upper(self.high)
         inside = (array >= low) & (array <= high)
@@ -171,7 +171,7 @@ class OneBitMean:
 
     def estimate(self, reports: Reports, confidence: Number = 0.95) -> Mean:
         """The mean behind the reports."""
-        mean: Mean = reports.tally(self).estimate(confidence)
+        mean: Mean = expected(self, reports).tally().estimate(confidence)
         return mean
 
     def estimate_from_counts(

@@ -17,13 +17,15 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.local.categories import Categories
+from sordino.local.differences import differences
 from sordino.local.direct import Direct
 from sordino.local.draws import below, chance
 from sordino.local.estimates import Frequencies
 from sordino.local.longitudinal import several_direct, several_unary
+from sordino.local.odds import epsilons
 from sordino.local.packed import spare_mask
 from sordino.local.protocol import protocol_from_json
-from sordino.local.reports import Reports, same
+from sordino.local.reports import Reports, expected
 from sordino.local.unary import Unary
 from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK
@@ -66,7 +68,8 @@ class Repeated:
             raise InvalidInput(f"permanent={show(a)}, first={show(b)}", rule, hint)
         if b.odds > a.odds:
             rule = "one report cannot reveal more than all of them"
-            raise InvalidInput(f"permanent={show(a)}, first={show(b)}", rule, "Pass first at most as large as permanent.")
+            most, one = epsilons(a.odds, b.odds)
+            raise InvalidInput(f"epsilons permanent={most}, first={one}", rule, "Pass first at most as large as permanent.")
 
     @classmethod
     def calibrated(cls, *, permanent: Number, first: Number, categories: Categories, kind: str | None = None) -> Self:
@@ -105,11 +108,19 @@ class Repeated:
             found = several(self.permanent.own, self.permanent.other, self.keep, self.first.categories, int(reports))
         return self.permanent.loss() if found is None else found
 
-    def client(self) -> Client:
-        """A client that has reported nothing yet."""
+    def client(self, stored: str | None = None) -> Client:
+        """A client that has reported nothing yet; or the one whose `to_json` is `stored`, which must be of this protocol."""
         from sordino.local.client import Client
 
-        return Client(self)
+        if stored is None:
+            return Client(self)
+        client = Client.from_json(stored)
+        if client.protocol != self:
+            parts = ("permanent", self.permanent, client.protocol.permanent), ("first", self.first, client.protocol.first)
+            other = "; ".join(f"{name}: {differences(a, b)}" for name, a, b in parts if a != b)
+            rule = f"a client keeps its protocol ({other})"
+            raise InvalidInput("a stored client of another protocol", rule, "Use its own: Client.from_json(stored).")
+        return client
 
     def memoise(self, values: Any) -> Reports:
         """The permanent answers of many persons, to be kept secret and used for every report about the same values."""
@@ -117,7 +128,7 @@ class Repeated:
 
     def refresh(self, memory: Reports) -> Reports:
         """One round of fresh reports from the permanent answers of many persons."""
-        same(self.permanent, memory.protocol)
+        expected(self.permanent, memory, "diary.memoise(values)")
         column, source = memory.column.copy(), bits.source()
         if self.keep == 1:
             return Reports(self.first, column)

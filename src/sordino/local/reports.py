@@ -10,21 +10,27 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.local.categories import is_column
+from sordino.local.differences import differences
+from sordino.local.estimates import checked_population
+from sordino.local.given import is_column, one_line
 from sordino.local.protocol import Column, Counts, Protocol, protocol_from_json
-from sordino.privacy.exact import Number, show
+from sordino.local.shown import several
+from sordino.privacy.exact import Number
 
-__all__ = ["COLUMN", "METADATA", "Reports", "Tally", "arrow_type", "columns", "tally_batches"]
+__all__ = ["COLUMN", "METADATA", "Reports", "Tally", "arrow_type", "columns", "expected", "same", "tally_batches"]
 
 METADATA = b"sordino.local"
 COLUMN = "report"
 
+_Collection = TypeVar("_Collection", "Reports", "Tally")
+
 _GROUP_BYTES = 1 << 23
+_LOST = 'Reports that went through pandas or polars lose their metadata: use Reports.of(protocol, table["report"]).'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +66,7 @@ class Reports:
         width, given = protocol.width, _listed(reports)
         if not all(isinstance(r, bytes) and len(r) == width if width else _whole(r) for r in given):
             rule = f"a report of {protocol!r} is {f'{width} bytes' if width else 'a whole number'}"
-            raise InvalidInput(show(given), rule, "Pass what randomize_one() returned.")
+            raise InvalidInput(one_line(given), rule, "Pass what randomize_one() returned.")
         if width:
             return cls(protocol, np.frombuffer(b"".join(given), np.uint8).reshape(-1, width))
         return cls(protocol, np.array([int(r) for r in given], np.int64))
@@ -72,6 +78,9 @@ class Reports:
         _alike(self, more)
         same(self.protocol, more.protocol)
         return Reports(self.protocol, np.concatenate([self.column, more.column]))
+
+    def __radd__(self, nothing: Any) -> Reports:
+        return _sum_from(nothing, self)
 
     def tally(self, protocol: Protocol | None = None) -> Tally:
         """The counts from which shares or means are estimated; refused if another protocol is expected."""
@@ -105,7 +114,7 @@ class Reports:
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             rule = "reports come as an Arrow table or record batch"
-            raise InvalidInput(f"a {type(table).__name__}", rule, "Reports.of takes reports as a list or array.")
+            raise InvalidInput(f"a {type(table).__name__}", rule, _LOST)
         protocol = protocol_of(table.schema, "the table")
         parts = [columns(protocol, chunk) for chunk in table.column(COLUMN).chunks]
         return cls(protocol, np.concatenate(parts) if parts else columns(protocol, None))
@@ -115,7 +124,12 @@ class Reports:
         import pyarrow.parquet as pq
 
         rows = _GROUP_BYTES // (self.protocol.width or 8)  # small groups: what a reader must hold at once
-        pq.write_table(self.to_arrow(), path, row_group_size=rows)
+        checked_path(path)
+        try:
+            pq.write_table(self.to_arrow(), path, row_group_size=rows)
+        except OSError as error:
+            rule = f"it cannot be written ({type(error).__name__})"
+            raise InvalidInput(str(path), rule, "Check that the folder exists and may be written to.") from None
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> Reports:
@@ -124,10 +138,10 @@ class Reports:
             return cls.from_arrow(file.read())
 
     def __repr__(self) -> str:
-        return f"{len(self)} reports of {self.protocol!r}"
+        return f"{several(len(self), 'report')} of {self.protocol!r}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """How many reports there were, and how many of them speak for each category (for a number: how many are 1)."""
 
@@ -140,8 +154,15 @@ class Tally:
         same(self.protocol, more.protocol)
         return Tally(self.protocol, self.answers + more.answers, self.counts + more.counts)
 
+    def __radd__(self, nothing: Any) -> Tally:
+        return _sum_from(nothing, self)
+
+    def __repr__(self) -> str:
+        return f"Tally of {several(self.answers, 'report')} of {self.protocol!r}"
+
     def estimate(self, confidence: Number = 0.95, *, population: bool = False) -> Any:
         """The true shares, or the mean, of those who answered; or of the population they were drawn from."""
+        checked_population(population)
         if self.answers == 0:
             raise InvalidInput("no reports", "an empty collection says nothing", "Collect at least one report.")
         return self.protocol.estimate_from_counts(self.answers, self.counts, confidence, population=population)
@@ -198,6 +219,13 @@ def _alike(one: object, two: object) -> None:
         raise InvalidInput(f"a {type(two).__name__}", rule, "Add what was collected by the same protocol.")
 
 
+def _sum_from(nothing: Any, one: _Collection) -> _Collection:
+    """What `sum` begins with, 0, and one collection."""
+    if type(nothing) is not int or nothing != 0:
+        _alike(one, nothing)
+    return one
+
+
 def checked_path(path: Any) -> str:
     """The path of a file, as a text."""
     try:
@@ -206,7 +234,7 @@ def checked_path(path: Any) -> str:
             return text
     except (TypeError, AttributeError, UnicodeEncodeError):
         pass
-    raise InvalidInput(show(path), "a file is named by its path", 'Pass a text such as "reports.parquet", or a Path.')
+    raise InvalidInput(one_line(path), "a file is named by its path", 'Pass a text such as "reports.parquet", or a Path.')
 
 
 @contextmanager
@@ -223,12 +251,24 @@ def parquet_file(path: Any) -> Iterator[Any]:
         raise InvalidInput(str(path), f"it cannot be read as Parquet ({type(error).__name__})", "Check the path.") from None
 
 
-def same(one: Protocol, two: Protocol) -> None:
+def expected(protocol: Protocol, reports: Any, source: str = "protocol.randomize(answers)") -> Reports:
+    """Reports of this protocol; anything else is refused."""
+    if not isinstance(reports, Reports):
+        if isinstance(reports, Tally):
+            raise InvalidInput("a Tally", "reports are needed here, not their counts", "Use tally.estimate().")
+        rule = "reports are needed here, and true answers must be randomized first"
+        hint = f"Pass {source}; a list of reports becomes Reports.of(protocol, reports)."
+        raise InvalidInput(f"a {type(reports).__name__}", rule, hint)
+    same(protocol, reports.protocol)
+    return reports
+
+
+def same(one: Protocol, two: Protocol, where: str | None = None) -> None:
     """Refuse to mix reports of two protocols."""
     if one != two:
-        rule = f"they cannot be counted together with reports of {one!r}"
+        rule = f"they cannot be counted together: {differences(one, two)}"
         hint = "Estimate each collection by its own protocol: epsilon, categories and their order must all be equal."
-        raise InvalidInput(f"reports of {two!r}", rule, hint)
+        raise InvalidInput(f"reports of another protocol{f' in {where}' if where else ''}", rule, hint)
 
 
 def arrow_type(protocol: Protocol) -> Any:
@@ -246,7 +286,7 @@ def protocol_of(schema: Any, where: str) -> Protocol:
     text = (schema.metadata or {}).get(METADATA)
     if text is None or schema.names != [COLUMN]:
         rule = f"it holds no reports: a collection has one column, {COLUMN}, and names its protocol in its metadata"
-        raise InvalidInput(where, rule, "Write it with Reports.to_arrow or Reports.to_parquet.")
+        raise InvalidInput(where, rule, f"Write it with Reports.to_parquet. {_LOST}")
     protocol = protocol_from_json(text.decode("utf-8", "replace"))
     kind = schema.field(COLUMN).type
     if kind != arrow_type(protocol):

@@ -19,7 +19,7 @@ from flint import arb
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, holds, normal_tail_inverse, upper, working
-from sordino.privacy.exact import decimal_reading, readable
+from sordino.privacy.exact import decimal_reading, float_upper, readable
 from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.concentration import concentration
 from sordino.privacy.loss.law import Law, no_cells
@@ -179,7 +179,8 @@ class FiniteLoss(Loss):
                 if a and b:
                     masses[a / b] = masses.get(a / b, _NOTHING) + a
             atoms = sorted((_log(r) if r > 1 else -_log(1 / r), float(a) or _LEAST) for r, a in masses.items())
-            return Law(tuple(atoms), 0.0, 0.0, 1.0, no_cells, float(sum((a for a, b in pair if b == 0), _NOTHING)))
+            certain = float_upper(sum((a for a, b in pair if b == 0), _NOTHING))
+            return Law(tuple(atoms), 0.0, 0.0, 1.0, no_cells, certain)
 
         forth, back = (law(pair) for pair in self._directions())
         return (forth,) if forth == back else (forth, back)

@@ -65,8 +65,8 @@ class ShuffledLoss(Loss):
             raise InvalidInput(f"rest={readable(self.rest)}", rule, hint)
         n = self.persons
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_PERSONS:
-            rule = "there must be 1 to 2^40 persons"
-            raise InvalidInput(f"persons={show(n)}", rule, "Pass how many reports are shuffled together.")
+            rule = "persons must be a whole number from 1 to 2^40"
+            raise InvalidInput(f"persons={show(n)}", rule, "Pass how many reports are shuffled together, such as 40000.")
         object.__setattr__(self, "persons", int(n))
 
     @cached_property

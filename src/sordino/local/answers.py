@@ -1,0 +1,110 @@
+"""True answers become places among the categories. They are the client's own, so that a wrong one may be named."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.errors import InvalidInput
+from sordino.local.categories import Indices
+from sordino.local.given import as_array, is_column, is_missing, missing_answer, one_line
+from sordino.local.shown import label
+
+__all__ = ["place", "places"]
+
+_SHOWN = 20
+_MOST_COMPARED = 10_000
+
+
+def place(value: Any, count: int, names: tuple[str, ...] | None) -> int:
+    """The place of one true answer."""
+    if names is not None:
+        if isinstance(value, str) and value in names:
+            return names.index(value)
+    elif isinstance(value, int | np.integer) and 0 <= value < count:
+        return int(value)
+    raise _unknown(value, count, names)
+
+
+def places(values: Any, count: int, names: tuple[str, ...] | None) -> Indices:
+    """The places of many true answers: a list, a NumPy or Arrow array, or a column of a frame."""
+    found = _named(values, count, names) if names is not None else _numbered(values, count)
+    if found.size == 0:
+        raise InvalidInput("no values", "there must be something to randomize", "Pass at least one answer.")
+    return found
+
+
+def _numbered(values: Any, count: int) -> Indices:
+    array = _flat(values)
+    if array.dtype.kind not in "biu":
+        return np.array([place(x, count, None) for x in array.tolist()], np.int64)
+    if array.size and not (0 <= array.min() and array.max() < count):
+        raise _unknown(array[(array < 0) | (array >= count)][0].item(), count, None)
+    return array.astype(np.int64, copy=False)
+
+
+def _flat(values: Any) -> npt.NDArray[Any]:
+    if isinstance(values, list | tuple):
+        array = np.empty(len(values), object)
+        array[:] = values
+        whole = bool(values) and all(isinstance(x, int | np.integer) for x in values)
+        numbers = np.array(values) if whole else array
+        return numbers if numbers.dtype.kind in "biu" else array  # signed beside unsigned ones become floats
+    array = as_array(values)
+    if array.ndim != 1:
+        rule = "true answers come as one list or one-dimensional array"
+        raise InvalidInput(f"a {type(values).__name__}", rule, "Pass one answer for each person; randomize_one takes one.")
+    return array
+
+
+def _named(values: Any, count: int, names: tuple[str, ...]) -> Indices:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    hint = "Pass a list, array or column of the categories' names."
+    if not is_column(values):
+        raise InvalidInput(f"a {type(values).__name__}", "answers come as a list, array or column", hint)
+    if len(values) == 0:
+        return np.empty(0, np.int64)
+    try:
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if column.null_count:
+            raise missing_answer()
+        if str(column.type) not in ("string", "large_string", "string_view"):
+            raise TypeError
+        found = pc.index_in(column.cast(pa.string()), pa.array(names))
+    except InvalidInput:
+        raise
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InvalidInput(one_line(values), "answers must be texts, each one of the categories", hint) from None
+    if found.null_count:
+        wrong = column.filter(found.is_null())[0].as_py()
+        raise _unknown(wrong, count, names)
+    return np.asarray(found, np.int64)
+
+
+def _unknown(value: Any, count: int, names: tuple[str, ...] | None) -> InvalidInput:
+    if is_missing(value):
+        return missing_answer()
+    if names is None:
+        if isinstance(value, float | np.floating):
+            hint = "Convert them, as by .astype(int); a NaN is a missing answer."
+            return InvalidInput(one_line(value), f"answers must be whole numbers, 0 to {count - 1}", hint)
+        rule = f"an answer must be one of the categories: 0 to {count - 1}"
+        return InvalidInput(one_line(value), rule, "Declare every category.")
+    allowed = ", ".join([*map(label, names[:_SHOWN]), *["..."][: count > _SHOWN]])
+    close = _closest(value, names) if isinstance(value, str) else None
+    hint = "Declare every category." if close is None else f"Did you mean {one_line(close)}? If not, declare every category."
+    return InvalidInput(one_line(value), f"an answer must be one of the categories: {allowed}", hint)
+
+
+def _closest(value: str, names: tuple[str, ...]) -> str | None:
+    """The name that was probably meant, whatever its case and spaces."""
+    plain = {" ".join(name.casefold().split()): name for name in names[:_MOST_COMPARED]}
+    close = get_close_matches(" ".join(value.casefold().split()), plain, n=1)
+    return plain[close[0]] if close else None
