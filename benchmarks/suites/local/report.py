@@ -20,7 +20,8 @@ the least variance by its own parameters (within a thousandth: the fastest). *Er
 over all categories. *Raw* estimates are unbiased; multi-freq-ldpy gives none, so its counts are read on the way.
 *Consistent* ones form a distribution: Sordino and pure-ldp project, multi-freq-ldpy cuts at zero and rescales. A ratio
 below 1x says that Sordino's error is smaller; ± is one standard error. Errors are compared at equal numbers of persons,
-fewer than a million because the peers answer one at a time.
+fewer than a million because the peers answer one at a time. Of so many cells one is likely to be two standard errors off
+by chance, so the measured errors of all cells are judged together; the exact variances are judged cell by cell.
 
 Times are processor times of client and collector for a million persons, with Sordino's intervals, which the peers do not
 have. Where a peer would take over ten seconds its time is scaled up from fewer persons, which leaves out what its memory
@@ -33,7 +34,7 @@ def section(rows: list[Row]) -> str:
     parts = (
         HOW_TO_READ.lstrip(),
         "### Targets\n",
-        "The worst figure over cells and peers is the one that counts.\n",
+        "Of exact variances and times the worst figure over cells and peers is the one that counts.\n",
         table(["target", "asked", "measured", "verdict"], targets(rows)),
         "### Error beside each peer's best protocol\n",
         table(["cell", "ours", "peer", "persons", "runs", "exact variances", "raw", "consistent"], _errors(rows)),
@@ -63,17 +64,23 @@ def _ratio(ours: Row, peer: Row, name: str) -> tuple[float, float]:
     return ratio, ratio * math.hypot(ours[f"{name}_error"] / ours[name], peer[f"{name}_error"] / peer[name])
 
 
+def _pooled(ratios: list[tuple[float, float]]) -> tuple[float, float]:
+    """Their mean, each weighed by its accuracy, and its standard error."""
+    weight = sum(error**-2 for _, error in ratios)
+    return (sum(value * error**-2 for value, error in ratios) / weight, weight**-0.5) if ratios else (math.inf, math.inf)
+
+
 def targets(rows: list[Row]) -> Iterator[list[str]]:
     pairs = list(_pairs(rows))
     full = len(pairs) == len(CELLS) * len(PEERS)
     exact = max((ours["variance"] / peer["variance"] for _, ours, peer in pairs), default=math.inf)
     yield ["exact variance beside the best protocol's", "≤ 1x", f"{exact:.6f}x", mark(full and exact <= EQUAL)]
     for name in ("raw", "consistent"):
-        over = [_ratio(ours, peer, name) for _, ours, peer in pairs]
-        worst = max(over, key=lambda one: (one[0] - 1) / one[1], default=(math.inf, math.inf))
-        met = full and worst[0] - STANDARD_ERRORS * worst[1] <= 1
         asked = f"≤ 1x within {STANDARD_ERRORS} standard errors"
-        yield [f"{name} error as measured", asked, f"{worst[0]:.3f}x ± {worst[1]:.3f}", mark(met)]
+        for tool in PEERS:
+            value, error = _pooled([_ratio(ours, peer, name) for _, ours, peer in pairs if peer["tool"] == tool])
+            met = full and value - STANDARD_ERRORS * error <= 1
+            yield [f"{name} error as measured, all cells of {tool}", asked, f"{value:.3f}x ± {error:.3f}", mark(met)]
     slowest = min((peer["value"] / ours["value"] for ours, _, peer in pairs), default=0.0)
     yield ["time of the best protocol beside Sordino's", f"≥ {FASTER}x", times(slowest), mark(full and slowest >= FASTER)]
 

@@ -14,7 +14,7 @@ CELLS = tuple((k, epsilon) for k in CATEGORIES for epsilon in EPSILONS)
 MILLION = 1_000_000
 FEWER = {16: 50_000, 256: 10_000, 4096: 4_000}
 """How many persons the peers are given: they answer one at a time, and a million would take them hours."""
-SECONDS = {16: 12, 256: 5, 4096: 5}
+SECONDS = {16: 12, 256: 12, 4096: 8}
 """How long a peer may repeat: with few categories one run says little about the error."""
 DIRECT = 10.0
 """Up to so many seconds a million persons are timed as such; beyond, fewer are, and the time is scaled up."""
