@@ -80,7 +80,7 @@ def table_of(values: Sequence[float]) -> pa.Table:
 
 
 def run(plan: Plan, table: pa.Table, threads: int = 1) -> Exactly:
-    bench(threads).load({"data": table})
+    bench(threads).load({"data": plan.table}, {"data": table})
     return bench(threads).run(plan)
 
 
@@ -103,7 +103,7 @@ def test_removing_any_row_moves_the_sum_by_no_more_than_the_bound(name: str) -> 
                 fewer = pa.concat_tables([table.slice(0, i), table_of([-values[i]]), table.slice(i + 1)])
             else:
                 fewer = pa.concat_tables([table.slice(0, i), table.slice(i + 1)])
-            bench(1).load({"data": fewer})
+            bench(1).load(dataset.tables, {"data": fewer})
             changed = bench(1).run(plan, printed)
             assert [m for m in moved(plan, whole, changed) if m.tightness > 1] == []
 

@@ -94,8 +94,8 @@ class Counted:
         found: Exact = self._inner.run(statement)
         return found
 
-    def schema(self, table: Any) -> Any:
-        return self._inner.schema(table)
+    def expect_unchanged(self) -> None:
+        self._inner.expect_unchanged()
 
     @property
     def progress(self) -> float | None:
@@ -429,7 +429,7 @@ def test_the_engine_is_locked(text: str, tmp_path: Path) -> None:
         connection = session._engine._connection  # type: ignore[attr-defined]
         with pytest.raises(duckdb.Error):
             connection.execute(text.format(tmp_path)).fetchall()
-        assert connection.execute("SELECT COUNT(*) FROM declared").fetchall() == [(2,)]
+        assert connection.execute("SELECT COUNT(*) FROM gate.declared").fetchall() == [(2,)]
     assert sorted(tmp_path.iterdir()) == before
 
 

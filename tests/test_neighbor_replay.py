@@ -105,7 +105,7 @@ def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness) -> Iter
             yield f"{seed}: the plan looked at data: {found.query}"
         printed, sums = bench().printed(found), list[Exactly]()
         for table, raw in zip(tables, plain, strict=True):
-            bench().load({"data": table, "wards": lookup})
+            bench().load(dataset.tables, {"data": table, "wards": lookup})
             sums.append(bench().run(found, printed))
             if sums[-1] != reference(found, dataset, raw, {"wards": lookup.to_pylist()}):
                 yield f"{seed}: not what the naive engine says: {found.query}"
@@ -124,7 +124,7 @@ def many(seed: int, *, queries: int, bases: int, pairs: int, tightness: Tightnes
     joint_world, joint_rows = side_by_side(world, list(itertools.chain(*stars)))
     table = joint_world.table(joint_rows)
     dataset, joint_dataset = world.dataset(world.table([])), joint_world.dataset(table)
-    bench().load({"data": table, "wards": joint_dataset.tables["wards"].source.frame})
+    bench().load(joint_dataset.tables, {"data": table, "wards": joint_dataset.tables["wards"].source.frame})
     for found in random_plans(rng, world, dataset, queries):
         if found.who.certain:
             continue
@@ -194,10 +194,10 @@ def test_side_by_side_is_the_same_as_alone() -> None:
             if found.who.certain:
                 continue
             joint = planned(grouped_by_table(found.query), together, found.cost.mechanism)
-            bench().load({"data": together.tables["data"].source.frame, "wards": lookup})
+            bench().load(together.tables, {"data": together.tables["data"].source.frame, "wards": lookup})
             parts = split(found, joint, bench().run(joint))
             for w, table in enumerate(tables):
-                bench().load({"data": world.table(table)})
+                bench().load(alone.tables, {"data": world.table(table)})
                 assert nearly(bench().run(found), parts[w])
                 compared += 1
     assert compared > 30
@@ -299,8 +299,9 @@ def crafted_distances(name: str, world: World, grouped: bool, family: str) -> It
     else:
         joint_world, rows = side_by_side(world, tables)
         table = joint_world.table(rows)
-        bench().load({"data": table})
-        joint = planned(grouped_by_table(found.query), joint_world.dataset(table), family)
+        together = joint_world.dataset(table)
+        bench().load(together.tables, {"data": table})
+        joint = planned(grouped_by_table(found.query), together, family)
         sums = split(found, joint, bench().run(joint))
     for i, j in itertools.permutations(range(len(tables)), 2):
         if world.neighbors == "replace" or not tables[j]:
@@ -329,7 +330,7 @@ def test_bounds_are_reached(relation: str) -> None:
 
 
 def _crafted_sums(found: Plan, world: World, rows: list[dict[str, Any]]) -> Exactly:
-    bench().load({"data": world.table(rows)})
+    bench().load({"data": found.table}, {"data": world.table(rows)})
     return bench().run(found)
 
 
@@ -405,7 +406,7 @@ def test_a_column_called_star_is_not_all_rows() -> None:
     found = planned(query, dataset, "laplace")
     sums = []
     for cells in ([1, None], [1, 2]):
-        bench().load({"data": pa.table({"*": pa.array(cells, pa.int64())})})
+        bench().load(dataset.tables, {"data": pa.table({"*": pa.array(cells, pa.int64())})})
         sums.append(bench().run(found))
     assert [str(one) for one in moved(found, *sums) if one.tightness > 1] == []
 

@@ -514,7 +514,7 @@ def test_a_forked_child_is_refused_before_it_is_charged(people: so.Dataset) -> N
 
 def test_a_session_that_nobody_closes_leaves_no_folder(people: so.Dataset) -> None:
     session = so.Session(people)
-    folder = session._engine._folder  # type: ignore[attr-defined]
+    folder = session._engine._scratch.path  # type: ignore[attr-defined]
     assert folder.exists()
     del session
     gc.collect()

@@ -128,7 +128,7 @@ def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> It
     assert dataset.budget is not None
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
     joint = make_plan(query, dataset, plan.cost, meter)
-    bench().load({"data": table})
+    bench().load(dataset.tables, {"data": table})
     groups = exact_groups(joint, [bench().engine.run(statement) for statement in joint.statements])
     places = np.array([key[-1] for key in groups.keys])
     for i, vectors in enumerate(groups.vectors):
@@ -260,7 +260,7 @@ def test_known_number_of_rows() -> None:
         for i, rows in enumerate(found.rows()):
             exact = reference(plan, dataset, rows, {})
             if i % 90 == 0:
-                bench().load({"data": world.table(rows)})
+                bench().load(dataset.tables, {"data": world.table(rows)})
                 assert bench().run(plan) == exact
             sums.append([own.get((), (0,))[0] for own in exact.vectors])
         for i, sensitivity in enumerate(plan.sensitivities):
@@ -276,7 +276,7 @@ def test_the_naive_engine_agrees() -> None:
         plan = planned(list(AGGREGATES.values()), keys, dataset, "gaussian")
         printed = bench().printed(plan)
         for rows in PERSONS.rows()[::600]:
-            bench().load({"data": world.table(rows)})
+            bench().load(dataset.tables, {"data": world.table(rows)})
             assert bench().run(plan, printed) == reference(plan, dataset, rows, {})
 
 

@@ -20,12 +20,12 @@ from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
+from sordino.engines.gate import pinned
 from sordino.errors import EngineFailed, InvalidInput, SordinoError
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
-from sordino.plan.schema import check_schema
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import show
 from sordino.query.dataset import Dataset
@@ -74,13 +74,11 @@ class Session:
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
         self.analyst = None if analyst is None else checked_analyst(analyst)
         self._process: int | None = os.getpid()
+        pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
             stack.callback(self.ledger.close)
             self._engine: Engine = DuckDB(dataset.tables.values(), memory=memory, threads=threads)
-            stack.callback(self._engine.close)
-            for table in dataset.tables.values():
-                check_schema(table, self._engine.schema(table))
             stack.pop_all()
 
     def sql(self, query: str, **cost: Any) -> Answer:
@@ -117,6 +115,7 @@ class Session:
             raise InvalidInput(
                 "a session of another process", rule, "Open a session in each process; they share the ledger."
             )
+        self._engine.expect_unchanged()
 
     def _answered(self, plan: Plan, receipt: Receipt) -> Paid:
         """The answer to an open charge, stored."""

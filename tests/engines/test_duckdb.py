@@ -166,7 +166,7 @@ def test_failures_of_the_engine_have_one_fixed_text(engine: DuckDB) -> None:
 
 def test_the_folder_for_spilling_is_private_and_removed(tmp_path: Path) -> None:
     engine = DuckDB(declared(write_parquet(tmp_path)).tables.values())
-    folder = engine._folder
+    folder = engine._scratch.path
     assert folder.stat().st_mode & 0o077 == 0
     engine.close()
     assert not folder.exists()

@@ -14,12 +14,13 @@ from sqlglot import exp
 
 from query.nasty import COLUMNS, MODERATE, Expressions, Table, belongs, bind, column, number, raw_rows, same, table
 from query.reference import clean, evaluate
+from sordino.engines.duckdb import forms
 from sordino.errors import InvalidInput
 from sordino.query import dataset
 from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import Multiples, Starts, domain, domain_size
 from sordino.query.meaning.expressions import condition, indicator, key_index, key_value, quantised, typed
-from sordino.query.meaning.reading import matches, read
+from sordino.query.meaning.reading import read
 from sordino.query.tree import Call, Case, Column, Expression, Literal
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Number, Text, Truth
@@ -113,20 +114,22 @@ READS: list[tuple[dataset.Column, str, list[str]]] = [
     ),
     *(
         (dataset.Column("datetime", Moment()), t, ["'2020-05-06 07:08:09.5'", "'infinity'", "'-infinity'"])
-        for t in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+        for t in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
     ),
 ]
 
 
 @pytest.mark.parametrize(("declared", "engine_type", "cells"), READS)
 def test_reading_every_engine_type(declared: dataset.Column, engine_type: str, cells: list[str]) -> None:
-    assert matches(declared, engine_type)
+    form = forms.cell(declared, engine_type, "x")
+    assert form is not None
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t (x {engine_type})")
     for cell in [*cells, "NULL"]:
         connection.execute(f"INSERT INTO t VALUES ({cell})")
     found = read(declared, exp.column("x"))
-    results = [r[0] for r in connection.execute(f"SELECT {found.sql.sql('duckdb')} FROM t").fetchall()]
+    cleaned = f"SELECT {found.sql.sql('duckdb')} FROM (SELECT {form} AS x FROM t)"
+    results = [r[0] for r in connection.execute(cleaned).fetchall()]
     assert results[-1] is None
     for got, (raw,) in zip(results, connection.execute("SELECT x FROM t").fetchall(), strict=True):
         # steps coarser than one are met after rounding only
@@ -159,8 +162,8 @@ def test_reading_trusts_no_declared_absence_of_nulls() -> None:
 )
 def test_matching_types(kind: Any, type_: Any, good: str, bad: str) -> None:
     declared = dataset.Column(kind, type_)
-    assert all(matches(declared, t) for t in good.split())
-    assert not any(matches(declared, t) for t in [*bad.split(), "TIMESTAMP WITH TIME ZONE", "STRUCT(a INTEGER)"])
+    assert all(forms.cell(declared, t, "x") for t in good.split())
+    assert not any(forms.cell(declared, t, "x") for t in [*bad.split(), "TIME WITH TIME ZONE", "STRUCT(a INTEGER)"])
 
 
 def nearest(value: Any, step: Fraction, integral: bool) -> Any:

@@ -1,8 +1,7 @@
-"""What every engine offers: the types of a table's columns, and the whole numbers of a statement."""
+"""What every engine offers: the whole numbers of a statement, over tables that passed the gate when it was opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.plan.statement import Statement
-from sordino.query.dataset import Table
 
 __all__ = ["Engine", "Exact"]
 
@@ -31,8 +29,8 @@ class Engine(Protocol):
 
     dialect: str
 
-    def schema(self, table: Table) -> Mapping[str, str]:
-        """The columns of a declared table and the engine's names of their types; no cell is read."""
+    def expect_unchanged(self) -> None:
+        """Refuse, with InvalidInput, if a source is no longer what was opened; asked before every charge."""
 
     def run(self, statement: Statement) -> Exact:
         """The exact sums of a statement; any failure is an EngineFailed with a fixed text."""

@@ -6,12 +6,21 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-__all__ = ["column", "count_rows", "identifier", "named", "not_null", "select", "whole"]
+__all__ = ["GATE", "column", "count_rows", "identifier", "named", "not_null", "select", "source", "whole"]
 
 
 def identifier(name: str) -> exp.Identifier:
     """A quoted name."""
     return exp.Identifier(this=name, quoted=True)
+
+
+GATE = "gate"
+"""The schema in which an engine offers the declared tables in their canonical forms, apart from all other names."""
+
+
+def source(table: str) -> exp.Table:
+    """A declared table behind the gate, under its own name."""
+    return exp.Table(this=identifier(table), db=identifier(GATE), alias=exp.TableAlias(this=identifier(table)))
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
@@ -41,19 +50,22 @@ def count_rows() -> exp.Expr:
 
 def select(
     items: Sequence[exp.Expr],
-    source: exp.Select | str,
+    source: exp.Select | exp.Table | str,
     alias: str = "",
     *,
     where: Sequence[exp.Expr] = (),
     group: Sequence[str] = (),
     having: Sequence[exp.Expr] = (),
 ) -> exp.Select:
-    """SELECT items FROM a table by name, or a subquery under an alias."""
-    found = exp.Select(expressions=list(items))
-    origin = (
-        exp.Table(this=identifier(source)) if isinstance(source, str) else source.subquery(identifier(alias), copy=False)
-    )
-    found = found.from_(origin, copy=False)
+    """SELECT items FROM a named subquery, a table behind the gate, or a subquery under an alias."""
+    match source:
+        case str():
+            origin: exp.Expr = exp.Table(this=identifier(source))
+        case exp.Table():
+            origin = source
+        case _:
+            origin = source.subquery(identifier(alias), copy=False)
+    found = exp.Select(expressions=list(items)).from_(origin, copy=False)
     if where:
         found = found.where(*where, copy=False)
     if group:

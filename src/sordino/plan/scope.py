@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
-from sordino.plan.fragments import column, identifier, named, select
+from sordino.plan.fragments import column, identifier, named, select, source
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.meaning import reading
@@ -111,8 +111,8 @@ class Scope:
         matches = [self._match(join, public) for join, public in self._joins]
         own = self._columns(self.table)
         if self.table.person is not None:
-            own.insert(0, named(column(self.table.person, self.table.name), "u"))
-        cells = select(own or [named(exp.true(), "c")], self.table.name)
+            own.insert(0, named(column(self.table.person_column, self.table.name), "u"))
+        cells = select(own or [named(exp.true(), "c")], source(self.table.name))
         for i, ((join, public), match) in enumerate(zip(self._joins, matches, strict=True)):
             looked_up = self._lookup(public).subquery(identifier(f"p{i}"), copy=False)
             kind = "LEFT" if join.kind == "left" else "INNER"
@@ -138,7 +138,7 @@ class Scope:
         keys = [self._used[public.name, name][0] for name in public.key]
         others = [entry[0] for (owner, _), entry in self._used.items() if owner == public.name and entry[0] not in keys]
         one = [named(exp.Min(this=column(alias)), alias) for alias in others]
-        rows = select(self._columns(public), public.name)
+        rows = select(self._columns(public), source(public.name))
         return select([*(column(key) for key in keys), *one], rows, "r", group=keys)
 
 

@@ -129,6 +129,14 @@ class Table:
         return declaration.python_table(name, {k: v for k, v in given.items() if v is not None})
 
     @property
+    def person_column(self) -> str:
+        """The name under which an engine offers the person's canonical form, beside the declared columns."""
+        taken, name = {column.casefold() for column in self.columns}, "person"
+        while name in taken:
+            name += "_"
+        return name
+
+    @property
     def has_private_keys(self) -> bool:
         """Whether some text can be grouped by whose values are not public, so that groups are selected privately."""
         free = (

@@ -7,7 +7,6 @@ text is cut. A column declared without NULLs is still read as one that may have 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
@@ -19,41 +18,7 @@ from sordino.query.meaning import intervals, nodes
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
-__all__ = ["is_category", "matches", "read"]
-
-_WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
-_REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
-_TEXT = frozenset(["VARCHAR", "ENUM"])
-_MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
-
-
-def matches(column: dataset.Column, engine_type: str) -> bool:
-    """Whether cells of a DuckDB type can be read as the declared column.
-
-    Example:
-        >>> matches(dataset.Column("float", Number()), "DECIMAL(18,2)")
-        True
-        >>> matches(dataset.Column("int", Number()), "VARCHAR")
-        False
-    """
-    name = re.sub(r"\(.*\)$", "", engine_type.strip().upper(), flags=re.DOTALL).strip()
-    match column.kind:
-        case "int":
-            return name in _WHOLE
-        case "float":
-            return name in _REAL
-        case "bool":
-            return name == "BOOLEAN"
-        case "category":
-            return name in (_WHOLE if isinstance(column.type, Number) else _TEXT)
-        case "text":
-            return name in _TEXT
-        case "date":
-            return name == "DATE"
-        case "datetime":
-            return name in _MOMENT
-        case _:
-            assert_never(column.kind)
+__all__ = ["is_category", "read"]
 
 
 def read(column: dataset.Column, sql: exp.Expression) -> Typed:

@@ -1,0 +1,166 @@
+"""DuckDB in our own process, locked: it can read the declared files and nothing else, and cannot be unlocked.
+
+Errors of the engine quote cells, so none of their text ever leaves this file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+import re
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from sordino.engines.duckdb.scratch import Scratch
+from sordino.engines.duckdb.sources import enter, one_file, quoted, text
+from sordino.engines.engine import Exact
+from sordino.engines.gate import pinned, unreadable
+from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
+from sordino.plan.fragments import GATE
+from sordino.plan.statement import Statement
+from sordino.privacy.exact import show
+from sordino.query.dataset import Table
+
+__all__ = ["DuckDB"]
+
+_UNUSED_OPTIMIZERS = (
+    "statistics_propagation", "row_group_pruner", "filter_pushdown", "cte_filter_pusher", "join_filter_pushdown",
+    "late_materialization", "compressed_materialization", "partial_aggregate_pushdown", "scalar_fn_pushdown",
+    "type_pushdown", "regex_range", "filter_pullup", "empty_result_pullup", "reorder_filter",
+)  # fmt: skip
+"""They look at statistics of cells that are not cleaned yet, or move work before the cleaning: a function could fail that
+never would on what the question gives it, and one matching row would show in the time of an answer."""
+
+_SETTINGS = (
+    # In this order: progress is known only with the bar on, and the bar itself would write to terminals and pipes.
+    "enable_progress_bar_print = false",
+    "enable_progress_bar = true",
+    "preserve_insertion_order = false",
+    "python_enable_replacements = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    f"disabled_optimizers = '{','.join(_UNUSED_OPTIMIZERS)}'",
+    # What is spilled is unreadable without a key that only this process has. DuckDB's own cipher draws the key by a
+    # generator that is not meant for secrets (hence the setting's name), so the folder is private and cleaned as well.
+    "force_mbedtls_unsafe = 'true'",
+    "temp_file_encryption = true",
+)
+_MEMORY = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|%)", re.IGNORECASE)
+_MOST_THREADS = 1024
+
+
+class DuckDB:
+    """One locked in-memory database with a view for each declared table, in the canonical form of the gate.
+
+    Opening it reads each table once, and loads CSV files: a source with cells that cannot be decoded is refused here, so
+    that no question can fail because of one cell. `memory` bounds what it holds ("2GB"); beyond that it spills, encrypted,
+    to a private folder that is removed at the end.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(self, tables: Iterable[Table], *, memory: str | None = None, threads: int | None = None) -> None:
+        limits = _limits(memory, threads)
+        tables = list(tables)
+        self._files = pinned(tables)
+        self._lock = threading.Lock()
+        self._closing = threading.Lock()
+        self._scratch = Scratch()
+        # A connection made in a notebook kernel has a bar of its own that wants ipywidgets; a cursor has none.
+        self._connection = duckdb.connect(":memory:").cursor()
+        try:
+            self._open(tables, limits)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, tables: list[Table], limits: dict[str, str]) -> None:
+        run = self._connection.execute
+        try:
+            for name, value in limits.items():
+                run(f"SET {name} = {value}")
+        except duckdb.Error:
+            value, rule = ", ".join(f"{k} = {v}" for k, v in limits.items()), "the engine does not take these limits"
+            raise InvalidInput(value, rule, 'Pass memory="2GB" and threads=4 or the like.') from None
+        run(f"SET temp_directory = {text(str(self._scratch.path))}")
+        for setting in _SETTINGS:
+            run(f"SET {setting}")
+        run(f"CREATE SCHEMA {quoted(GATE)}")
+        for place, table in enumerate(tables):
+            self._enter(table, place)
+        self.expect_unchanged()
+        paths = [table.source.path for table in tables if table.source.kind == "parquet" and table.source.path]
+        allowed = {path: None for file in paths for path in (str(file), one_file(file))}
+        run(f"SET allowed_paths = [{', '.join(text(path) for path in allowed)}]")
+        run("SET enable_external_access = false")
+        run("SET lock_configuration = true")
+
+    def _enter(self, table: Table, place: int) -> None:
+        failed = None
+        try:
+            enter(self._connection, table, place)
+        except InvalidDeclaration:
+            raise
+        except Exception as error:
+            failed = type(error).__name__
+        if failed:  # raised outside of `except`: what it would carry along may quote cells
+            raise unreadable(table, failed)
+
+    def expect_unchanged(self) -> None:
+        """Refuse if a source file is no longer what was opened."""
+        for file in self._files:
+            file.expect_unchanged()
+
+    def run(self, statement: Statement) -> Exact:
+        """The exact sums of a statement."""
+        rows: list[tuple[Any, ...]] | None = None
+        with self._lock, contextlib.suppress(Exception):  # whatever an error says may quote a cell
+            rows = self._connection.execute(statement.text(self.dialect)).fetchall()
+        if rows is None:
+            raise EngineFailed
+        columns = list(zip(*rows, strict=True)) or [()] * (statement.keys + statement.sums)
+        sums = np.empty((len(rows), statement.sums), object)
+        for j, cells in enumerate(columns[statement.keys :]):
+            sums[:, j] = cells
+        return Exact(tuple(list(cells) for cells in columns[: statement.keys]), sums)
+
+    @property
+    def progress(self) -> float | None:
+        """How much of the statement now running is done, from 0 to 1, by DuckDB's estimate; None if it is not known."""
+        percent = -1.0
+        with self._closing, contextlib.suppress(duckdb.Error):  # closed by now
+            percent = self._connection.query_progress()
+        return percent / 100 if 0 <= percent <= 100 else None
+
+    def interrupt(self) -> None:
+        """Stop the statement that another thread is running; it fails."""
+        with self._closing, contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Stop what is running, close the database and remove its folder."""
+        self.interrupt()
+        with self._lock, self._closing:  # nor must the connection go while another thread asks it for progress
+            self._connection.close()
+        self._scratch.close()
+
+
+def _limits(memory: object, threads: object) -> dict[str, str]:
+    """The engine's settings for what it may use, if they make sense."""
+    found = {}
+    if memory is not None:
+        sizes = _MEMORY.fullmatch(memory.strip()) if isinstance(memory, str) else None
+        if sizes is None or not float(re.match(r"[\d.]+", sizes[0])[0]):  # type: ignore[index]
+            hint = 'Pass a text such as memory="2GB", or leave it out.'
+            raise InvalidInput(f"memory = {show(memory)}", "memory is a positive number with a unit", hint)
+        found["memory_limit"] = text(sizes[0])
+    if threads is not None:
+        if isinstance(threads, bool) or not isinstance(threads, numbers.Integral) or not 1 <= int(threads) <= _MOST_THREADS:
+            rule = f"threads is a whole number from 1 to {_MOST_THREADS}"
+            raise InvalidInput(f"threads = {show(threads)}", rule, "Pass threads=2 or the like, or leave it out.")
+        found["threads"] = str(int(threads))
+    return found

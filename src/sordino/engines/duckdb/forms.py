@@ -1,0 +1,103 @@
+"""DuckDB's types at the gate: which are read as what, and the expression that brings a cell into its one canonical form.
+
+None of the expressions can fail on any cell. Text is compared byte by byte, whatever collation its column has; moments with
+a time zone are read in UTC. A person is a whole number, a decimal, bytes or text: among these GROUP BY, JOIN and = agree
+(gate.md), which they do not for floats (NaN, -0.0) and nested types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import assert_never
+
+from sordino.query.dataset import Column
+from sordino.query.types import Number
+
+__all__ = ["cell", "convertible", "person", "typed_text"]
+
+_WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
+_REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
+_MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+_ZONED = "TIMESTAMP WITH TIME ZONE"
+_OF_TEXT = {"int": "HUGEINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP"}
+
+
+def _name(engine_type: str) -> str:
+    """The type without parameters: DECIMAL(18,2) is DECIMAL, and INTEGER[] is no INTEGER."""
+    return re.sub(r"\(.*\)$", "", engine_type.strip().upper(), flags=re.DOTALL).strip()
+
+
+def person(engine_type: str, raw: str) -> str | None:
+    """The canonical person; None where cells of this type do not name persons.
+
+    Example:
+        >>> person("VARCHAR", "r0"), person("DOUBLE", "r0")
+        ('r0 COLLATE "binary"', None)
+    """
+    name = _name(engine_type)
+    if name in _WHOLE or name in ("UHUGEINT", "DECIMAL", "BLOB"):
+        return raw
+    return _text(name, raw) if name in ("VARCHAR", "ENUM", "UUID") else None
+
+
+def cell(column: Column, engine_type: str, raw: str) -> str | None:
+    """The canonical cell of a declared column; None where this type is not read as the declared one.
+
+    Example:
+        >>> cell(Column("float", Number()), "DECIMAL(18,2)", "r0")
+        'r0'
+        >>> cell(Column("int", Number()), "VARCHAR", "r0") is None
+        True
+    """
+    name = _name(engine_type)
+    match column.kind:
+        case "int":
+            return raw if name in _WHOLE else None
+        case "float":
+            return raw if name in _REAL else None
+        case "bool":
+            return raw if name == "BOOLEAN" else None
+        case "category" if isinstance(column.type, Number):
+            return raw if name in _WHOLE else None
+        case "category" | "text":
+            return _text(name, raw) if name in ("VARCHAR", "ENUM") else None
+        case "date":
+            return raw if name == "DATE" else None
+        case "datetime":
+            if name == _ZONED:
+                # by the number behind it: a cast would go by the time zone of this machine
+                return f"CASE WHEN ISFINITE({raw}) THEN MAKE_TIMESTAMP(EPOCH_US({raw})) END"
+            return f"TRY_CAST({raw} AS TIMESTAMP)" if name in _MOMENT else None
+        case _:
+            assert_never(column.kind)
+
+
+def _text(name: str, raw: str) -> str:
+    return f'{raw} COLLATE "binary"' if name == "VARCHAR" else f"CAST({raw} AS VARCHAR)"
+
+
+def typed_text(column: Column | None, raw: str) -> str:
+    """A cell of text in its declared type, as a CSV file needs it; NULL where it does not convert."""
+    kind = None if column is None else _OF_TEXT.get(column.kind)
+    if column is not None and column.kind == "category" and isinstance(column.type, Number):
+        kind = "HUGEINT"
+    return raw if kind is None else f"TRY_CAST({raw} AS {kind})"
+
+
+def convertible(engine_type: str) -> str:
+    """What to do about a type that does not fit, in words."""
+    name = _name(engine_type)
+    fitting = {
+        "int": name in _WHOLE,
+        "float": name in _REAL,
+        "bool": name == "BOOLEAN",
+        "text": name in ("VARCHAR", "ENUM"),
+        "date": name == "DATE",
+        "datetime": name in _MOMENT or name == _ZONED,
+    }
+    kinds = [f'"{kind}"' for kind, fits in fitting.items() if fits]
+    if kinds and name not in ("FLOAT", "DOUBLE"):
+        return f"It can be declared as {' or '.join(kinds)}; else convert it in the source."
+    if kinds:
+        return 'It can be declared as "float"; for whole numbers or persons convert it in the source: CAST(x AS BIGINT).'
+    return "No declared type reads it. Convert it in the source to whole numbers, text, dates or the like."

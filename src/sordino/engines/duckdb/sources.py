@@ -1,0 +1,249 @@
+"""The sources of declared tables as relations of DuckDB, column by column, in their canonical forms.
+
+A relation's columns are called by their places, r0, r1, ...: no name of a source is ever seen by the engine, which would
+take names that differ in case for one and rename what it finds twice.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from sordino.engines.duckdb import forms
+from sordino.engines.gate import Admitted, SourceColumn, admitted, expect_distinct, unreadable
+from sordino.errors import InvalidDeclaration
+from sordino.plan.fragments import GATE
+from sordino.privacy.exact import show
+from sordino.query.dataset import Column, Table
+
+__all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "text"]
+
+_LONGEST_LINE = 2**24
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What stands in FROM, and the columns that it has, in order."""
+
+    sql: str
+    columns: tuple[SourceColumn, ...]
+
+    @property
+    def named(self) -> str:
+        """The relation with its columns called by their places."""
+        return f"{self.sql} AS source({', '.join(f'r{i}' for i in range(len(self.columns)))})"
+
+
+def enter(connection: Any, table: Table, place: int) -> None:
+    """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
+
+    What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart.
+    """
+    run, source = connection.execute, table.source
+    match source.kind:
+        case "frame":
+            columns, frame = _frame(connection, table)
+            relation = Relation(quoted(f"frame {place}"), columns)
+            chosen = _chosen(table, relation, whole_floats=True)
+            kept = sorted({column.place for column in chosen}) or [0][: len(columns)]
+            connection.register(f"frame {place}", frame.select(kept).rename_columns([f"r{i}" for i in kept]))
+            _view(connection, table, chosen, relation.sql)
+        case "parquet":
+            relation = _parquet(connection, table)
+            _view(connection, table, _chosen(table, relation), relation.named)
+        case "duckdb":
+            relation = _attached(connection, table, place)
+            _view(connection, table, _chosen(table, relation), relation.named)
+        case "csv":
+            path = Path(source.path or "")
+            header = _header(path)
+            relation = Relation(quoted(f"text {place}"), tuple(SourceColumn(name, "VARCHAR") for name in header))
+            chosen = _chosen_of_text(table, relation)
+            run(f"CREATE TABLE {relation.sql} AS SELECT * FROM {_csv(path, len(header))}")  # noqa: S608
+            # in a second step, or the engine would convert while it reads, and fail where a cell does not convert
+            run(f"CREATE TABLE {_gated(table)} AS {_select(chosen, relation.named)}")
+            run(f"DROP TABLE {relation.sql}")
+    cells = [f"BIT_XOR(HASH({quoted(name)}))" for name in _names(connection, table)]
+    run(f"SELECT {', '.join(cells)} FROM {_gated(table)}").fetchall()  # noqa: S608
+
+
+def _names(connection: Any, table: Table) -> list[str]:
+    return [str(row[0]) for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()]
+
+
+def _view(connection: Any, table: Table, chosen: Sequence[Admitted], relation: str) -> None:
+    connection.execute(f"CREATE OR REPLACE VIEW {_gated(table)} AS {_select(chosen, relation)}")
+
+
+def _select(chosen: Sequence[Admitted], relation: str) -> str:
+    items = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in chosen)
+    return f"SELECT {items or 'TRUE AS row'} FROM {relation}"  # noqa: S608
+
+
+def _gated(table: Table) -> str:
+    return f"{quoted(GATE)}.{quoted(table.name)}"
+
+
+def _chosen(table: Table, relation: Relation, *, whole_floats: bool = False) -> tuple[Admitted, ...]:
+    def cell(column: Column, kind: str, place: int) -> str | None:
+        # pandas holds whole numbers with gaps as floats: where int is declared they are turned back, NaN into NULL
+        if whole_floats and kind in ("FLOAT", "DOUBLE") and column.kind == "int":
+            return f"TRY_CAST(r{place} AS HUGEINT)"
+        return forms.cell(column, kind, f"r{place}")
+
+    return admitted(table, relation.columns, lambda kind, place: forms.person(kind, f"r{place}"), cell, forms.convertible)
+
+
+def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
+    """The cells of a CSV, each converted to what is declared; a person is the text itself, or a whole number written out.
+
+    Nothing is rounded on the way: 1.5 names nobody where whole numbers are declared.
+    """
+    own = next((column for name, column in table.columns.items() if name == table.person), None)
+    if own is not None and own.kind == "float":
+        rule = "floats merge large numbers that differ, so that two persons could become one"
+        what = f"tables.{table.name}.columns.{table.person} with type = 'float', the unit"
+        raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
+
+    def person(_: str, place: int) -> str:
+        if own is None or own.kind != "int":
+            return f"r{place}"
+        written = f"TRIM(r{place})"
+        return f"CASE WHEN REGEXP_FULL_MATCH({written}, '[+-]?[0-9]{{1,38}}') THEN TRY_CAST({written} AS HUGEINT) END"
+
+    def cell(column: Column, _: str, place: int) -> str:
+        return forms.typed_text(column, f"r{place}")
+
+    return admitted(table, relation.columns, person, cell, forms.convertible)
+
+
+def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any]:
+    """The columns of an object in memory, with DuckDB's words for their types, and the object as Arrow."""
+    names = [str(name) for name in getattr(table.source.frame, "columns", ())]
+    if not hasattr(table.source.frame, "schema"):  # pandas may hold a name twice, and its conversion would not say which
+        expect_distinct(table, names)
+    frame = arrow(table.source.frame)
+    frame.validate(full=True)
+    kinds = _kinds(connection, frame.schema)
+    return tuple(SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)), frame
+
+
+def _kinds(connection: Any, schema: Any) -> list[str]:
+    """DuckDB's words for Arrow's types; Arrow's own word where DuckDB has none."""
+    import pyarrow as pa
+
+    try:
+        empty = pa.table([pa.array([], field.type) for field in schema], names=[f"r{i}" for i in range(len(schema))])
+        connection.register("kinds", empty)
+        kinds = [str(row[1]) for row in connection.execute("DESCRIBE kinds").fetchall()]
+        connection.unregister("kinds")
+        return kinds
+    except (duckdb.Error, pa.ArrowException, NotImplementedError):
+        if len(schema) == 1:
+            return [str(schema.field(0).type)]
+        return [kind for field in schema for kind in _kinds(connection, pa.schema([field]))]
+
+
+def arrow(frame: Any) -> Any:
+    """An in-memory table as Arrow: polars and pandas objects by their own conversion."""
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _parquet(connection: Any, table: Table) -> Relation:
+    """One Parquet file: neither folders named like columns nor names that mean patterns are looked at."""
+    import pyarrow.parquet
+
+    path = Path(table.source.path or "")
+    options = "hive_partitioning = false, union_by_name = false, filename = false, file_row_number = false"
+    sql = f"read_parquet({text(one_file(path))}, {options})"
+    names = [str(name) for name in pyarrow.parquet.read_schema(path).names]
+    described = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()  # noqa: S608
+    if len(described) != len(names):
+        raise unreadable(table, "its columns are not understood")
+    return Relation(sql, tuple(SourceColumn(name, str(row[1])) for name, row in zip(names, described, strict=True)))
+
+
+def _attached(connection: Any, table: Table, place: int) -> Relation:
+    """A table of a DuckDB file; views are refused, since what they compute could fail or look beyond one person."""
+    alias, name = f"file {place}", table.source.table or table.name
+    connection.execute(f"ATTACH {text(str(table.source.path))} AS {quoted(alias)} (READ_ONLY)")
+    found = f"database_name = {text(alias)} AND schema_name = 'main'"
+    tables = connection.execute(f"SELECT table_name FROM duckdb_tables() WHERE {found}").fetchall()  # noqa: S608
+    views = connection.execute(f"SELECT view_name FROM duckdb_views() WHERE {found}").fetchall()  # noqa: S608
+    own = next((row[0] for row in tables if row[0].lower() == name.lower()), None)
+    if own is None:
+        what = f"tables.{table.name}.source = {show(str(table.source.path))}"
+        if any(row[0].lower() == name.lower() for row in views):
+            rule = f"{show(name)} is a view: what it computes could fail on one person's cell, or mix persons"
+            copied = f"{name}_copy"
+            hint = f"Copy it with CREATE TABLE {quoted(copied)} AS FROM {quoted(name)}, then write table = {copied!r}."
+            raise InvalidDeclaration(what, rule, hint)
+        known = ", ".join(sorted(row[0] for row in tables)[:20]) or "none"
+        hint = f"Its tables: {known}. Name one by table = ..."
+        raise InvalidDeclaration(what, f"the file has no table {show(name)} in its main schema", hint)
+    of = f"{found} AND table_name = {text(own)}"
+    query = f"SELECT column_name, data_type, is_generated FROM duckdb_columns() WHERE {of} ORDER BY column_index"  # noqa: S608
+    columns = tuple(SourceColumn(*row) for row in connection.execute(query).fetchall())
+    return Relation(f"{quoted(alias)}.main.{quoted(own)}", columns)
+
+
+def one_file(path: Path) -> str:
+    """A pattern that matches this file and no other, since the engine takes every path for a pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+
+
+def _header(path: Path) -> list[str]:
+    """The names in the first line of a CSV file; refuses one with a quote that is never closed.
+
+    The engine would drop what follows such a quote without a word; every other misplaced quote makes it fail.
+    """
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as lines:
+        first = lines.readline(_LONGEST_LINE)
+        quotes = first.count(b'"') + sum(part.count(b'"') for part in iter(lambda: lines.read(2**20), b""))
+    if quotes % 2:
+        raise ValueError("a quote is not closed")
+    return next(csv.reader([first.decode("utf-8-sig")]), [])
+
+
+def _csv(path: Path, width: int) -> str:
+    """All records of a CSV file, as text.
+
+    Nothing is guessed from the cells: comma, double quotes and UTF-8 are expected, and one cell for each column in every
+    record; reading fails where it is not so. The file is read by one thread from its beginning: several would start within
+    records, and a record with line breaks could then swallow or make up others.
+    """
+    columns = ", ".join(f"'r{i}': 'VARCHAR'" for i in range(width))
+    options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', parallel = false"
+    options += ", hive_partitioning = false, union_by_name = false, filename = false"
+    return f"read_csv({text(one_file(path))}, columns = {{{columns}}}, {options}, max_line_size = {_LONGEST_LINE})"
+
+
+def csv_records(path: Path) -> Any:
+    """The records of a CSV file as an Arrow table of texts, read as the engine reads them; for audits by the owner."""
+    header = _header(path)
+    with duckdb.connect(":memory:").cursor() as connection:
+        records = connection.sql(f"SELECT * FROM {_csv(path, len(header))}").to_arrow_table()  # noqa: S608
+    return records.rename_columns(header)
+
+
+def text(value: str) -> str:
+    """A text literal."""
+    return exp.Literal.string(value).sql(dialect="duckdb")
+
+
+def quoted(name: str) -> str:
+    """A quoted name."""
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
