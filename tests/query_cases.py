@@ -12,6 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -87,12 +88,12 @@ class World:
         return (column["min"], column["max"]) if "min" in column else None
 
 
-_ID_TYPES = {"int": pa.int64(), "text": pa.string(), "float": pa.float64(), "date": pa.date32()}
+_ID_TYPES = {"int": pa.int64(), "text": pa.string(), "decimal": pa.decimal128(38, 2), "bytes": pa.binary()}
 _IDS: dict[str, list[Any]] = {
     "int": [0, 1, -1, 2**63 - 1, -(2**63), 7, 8, 9],
     "text": ["", "ann", "Ann", "ann ", "bo", "NULL", "Zoë", "q" * 200],
-    "float": [0.0, 1.0, math.inf, -math.inf, math.nan, 0.1, -1e308, 2.0],
-    "date": [date(2020, 1, d) for d in range(1, 9)],
+    "decimal": [Decimal(i) / 4 for i in range(-3, 4)] + [Decimal("9" * 36 + ".99")],
+    "bytes": [b"", b"\x00", b"\xff", b"a", b"A", b"a\x00", b"'", b"q" * 200],
 }
 
 

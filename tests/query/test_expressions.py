@@ -131,7 +131,7 @@ def test_reading_every_engine_type(declared: dataset.Column, engine_type: str, c
     cleaned = f"SELECT {found.sql.sql('duckdb')} FROM (SELECT {form} AS x FROM t)"
     results = [r[0] for r in connection.execute(cleaned).fetchall()]
     assert results[-1] is None
-    for got, (raw,) in zip(results, connection.execute("SELECT x FROM t").fetchall(), strict=True):
+    for got, (raw,) in zip(results, connection.execute(f"SELECT {form} FROM t").fetchall(), strict=True):
         # steps coarser than one are met after rounding only
         loose = Typed(Number(found.type.lower, found.type.upper, Fraction(1)), found.sql) if isinstance(found.type, Number) \
             and found.type.step is not None and found.type.step > 1 else found  # fmt: skip
