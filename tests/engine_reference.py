@@ -38,7 +38,7 @@ from sordino.release import exact_groups
 
 
 @dataclass(frozen=True)
-class _Printed(Statement):
+class Printed(Statement):
     """A statement whose text is made once, since printing takes longer than running it on few rows."""
 
     @cached_property
@@ -63,7 +63,7 @@ class Bench:
     @staticmethod
     def printed(plan: Plan) -> list[Statement]:
         """The statements of a plan, to be run often."""
-        return [_Printed(s.select, s.keys, s.sums) for s in plan.statements]
+        return [Printed(s.select, s.keys, s.sums) for s in plan.statements]
 
     def run(self, plan: Plan, statements: Sequence[Statement] | None = None) -> Exactly:
         """What the real engine and `exact_groups` make of the loaded tables."""

@@ -74,7 +74,7 @@ def _source(place: Place, value: Any, table: Any, folder: Path) -> Source:
         shown = f"an address {address.group()}..." if address else "a connection string"
         hint = "Export the table to a Parquet or DuckDB file."
         raise InvalidDeclaration(f"{at} with {shown}", "databases and addresses are not supported yet", hint)
-    if any(c in text for c in "*?["):
+    if any(c in text for c in "*?"):
         raise at.wrong(text, "a source is one file, not a pattern", "Put the rows into one Parquet or DuckDB file.")
     kind = source_kind(Path(text))
     if kind is None:

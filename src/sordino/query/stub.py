@@ -74,8 +74,8 @@ def _data_file(path: object) -> Path:
         found = False
     if not found or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
         raise InvalidDeclaration(show(text), "there is no such file", "Check the path.")
-    if any(c in Path(text).name for c in "*?["):  # a declaration would refuse it as a pattern
-        raise InvalidDeclaration(show(text), "the name of a source holds no *, ? or [", "Rename the file.")
+    if any(c in Path(text).name for c in "*?"):  # a declaration would refuse it as a pattern
+        raise InvalidDeclaration(show(text), "the name of a source holds no * or ?", "Rename the file.")
     return Path(text)
 
 
@@ -100,11 +100,7 @@ def _parquet_fields(file: Path) -> Fields:
         schema = parquet.read_schema(file)
     except (lib.ArrowException, OSError, ValueError):
         raise _unreadable(file, "a Parquet file") from None
-    return [(field.name, _arrow_kind(field.type), _arrow_word(field.type)) for field in schema]
-
-
-def _arrow_word(kind: Any) -> str:
-    return "timestamp with time zone" if getattr(kind, "tz", None) else _word(str(kind))
+    return [(field.name, _arrow_kind(field.type), _word(str(field.type))) for field in schema]
 
 
 def _arrow_kind(kind: Any) -> Kind | None:
@@ -112,7 +108,7 @@ def _arrow_kind(kind: Any) -> Kind | None:
     if t.is_dictionary(kind):
         return _arrow_kind(kind.value_type)
     if t.is_timestamp(kind):
-        return "datetime" if kind.tz is None else None
+        return "datetime"  # with a time zone it is read in UTC
     tests: Mapping[Kind, tuple[Any, ...]] = {
         "int": (t.is_integer,),
         "float": (t.is_floating, t.is_decimal),
@@ -130,7 +126,7 @@ _DUCKDB_KINDS: Mapping[Kind, frozenset[str]] = {
     "bool": frozenset({"BOOLEAN"}),
     "text": frozenset({"VARCHAR", "ENUM"}),
     "date": frozenset({"DATE"}),
-    "datetime": frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}),
+    "datetime": frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}),
 }
 
 
