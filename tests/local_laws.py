@@ -46,12 +46,12 @@ class Walk:
                 return True
         return False
 
-    def chance(self, probability: Fraction) -> bool:
+    def chance(self, probability: Fraction, _: Any = None) -> bool:
         if probability in (0, 1):
             return probability == 1
         return self.pick([probability, 1 - probability]) == 0
 
-    def below(self, limit: int) -> int:
+    def below(self, limit: int, _: Any = None) -> int:
         return self.pick([Fraction(1, limit)] * limit)
 
     def bernoulli(self, probability: Fraction, count: int, _: Any) -> npt.NDArray[np.bool_]:

@@ -67,7 +67,8 @@ ALLOWED = {
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-        "audit", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
+        "audit", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
+        "errors",
     },
     "cli": {
         "cli", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query", "answer",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from sqlglot import exp
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.engines.engine import Exact
 from sordino.ledger.receipt import Receipt
-from sordino.mechanisms import bits, observer
 from sordino.mechanisms.integers import narrow
+from sordino.mechanisms.observer import drawn
 from sordino.plan.channels import Source
 from sordino.plan.explain import privacy_statement, reading_notes
 from sordino.plan.keys import all_keys
@@ -107,9 +106,7 @@ def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Ans
     Privacy: `plan.charge`; each vector gets the noise of its channel's sensitivity, which sensitivity.md proves.
     """
     groups = exact_groups(plan, exacts)
-    draw = partial(noisy_groups, groups, plan)
-    watcher = observer.current.get()
-    noisy = draw() if watcher is None else observer.watched(watcher, plan, "release", groups, draw)
+    noisy = drawn(plan, "release", groups, lambda _: noisy_groups(groups, plan))
     return finished(noisy, groups.public, plan, receipt)
 
 
@@ -171,7 +168,7 @@ def _quantiles(plan: Plan, i: int, cells: list[Cells]) -> list[tuple[QuantileEst
     return [
         noisy_quantiles(
             values, weights, positions=positions, levels=column.levels, rate=rate, flank_rate=flank_rate,
-            confidence=plan.cost.confidence, bits=bits.source(),
+            confidence=plan.cost.confidence,
         )
         for values, weights in cells
     ]  # fmt: skip

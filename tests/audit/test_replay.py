@@ -460,12 +460,12 @@ def test_what_is_calibrated_remembers_for_what_and_nothing_else_changes() -> Non
 
 
 def test_nobody_watches_outside_of_an_audit() -> None:
-    assert observer.current.get() is None
+    assert observer._current.get() is None
     replay(mean, AGES, FEWER, epsilon=1)
-    assert observer.current.get() is None
+    assert observer._current.get() is None
     with pytest.raises(KeyboardInterrupt):
         replay(_interrupted, AGES, FEWER, epsilon=1)
-    assert observer.current.get() is None
+    assert observer._current.get() is None
 
 
 def _interrupted(rows: list[int]) -> int:

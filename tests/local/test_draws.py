@@ -16,6 +16,7 @@ from local_laws import polynomial_product
 from sordino.local.draws import below, chance
 from sordino.local.fields import POLYNOMIALS, add, is_order, least_order, next_prime, product, products, subtract
 from sordino.local.packed import bit_sums, row_width
+from sordino.mechanisms import bits
 from sordino.mechanisms.lanes import bernoulli_lanes
 from statistics_of_draws import ACCEPT, REJECT
 from tape import Script, Tape, replay
@@ -245,14 +246,14 @@ def test_affine_subsets_of_large_fields(categories: int) -> None:
 
 def test_one_draw_at_a_time_is_exact() -> None:
     with replay(Script([5 << 61])):
-        assert below(8) == 5
+        assert below(8, bits.source()) == 5
     with replay(Script([7 << 61, 6 << 61, 2 << 61])):
-        assert below(6) == 2
+        assert below(6, bits.source()) == 2
     with replay(Script([1, 2 << 56])):
-        assert below(2**72) == (1 << 8) + 2
-    assert below(1) == 0
+        assert below(2**72, bits.source()) == (1 << 8) + 2
+    assert below(1, bits.source()) == 0
     with replay(Tape(2)):
-        heads = sum(chance(Fraction(3, 7)) for _ in range(5000))
+        heads = sum(chance(Fraction(3, 7), bits.source()) for _ in range(5000))
     assert _two_sided(heads, 5000, 3 / 7) > ACCEPT
     assert _two_sided(heads, 5000, 3 / 7 * 1.3) < REJECT
 

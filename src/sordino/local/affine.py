@@ -95,9 +95,9 @@ class AffineSubset(Frequency):
         reports: Column = a * points + subtract(image, products(a, true, points), points)
         return reports
 
-    def _draw_one(self, true: int) -> int:
-        a = 1 + below(self.points - 1)
-        image = below(self.size) if chance(self.own) else self.size + below(self.points - self.size)
+    def _draw_one(self, true: int, source: Bits) -> int:
+        a = 1 + below(self.points - 1, source)
+        image = below(self.size, source) if chance(self.own, source) else self.size + below(self.points - self.size, source)
         return int(a * self.points + subtract(image, product(a, true, self.points), self.points))
 
     def check(self, column: Column) -> None:

@@ -62,10 +62,10 @@ class Direct(Frequency):
         reports: Column = self.response.release(true)
         return reports
 
-    def _draw_one(self, true: int) -> int:
-        if chance(self.own):
+    def _draw_one(self, true: int, source: Bits) -> int:
+        if chance(self.own, source):
             return true
-        return (true + 1 + below(self.categories - 1)) % self.categories
+        return (true + 1 + below(self.categories - 1, source)) % self.categories
 
     def supports(self, column: Column) -> Counts:
         """How many reports name each category."""

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,8 +24,8 @@ from sordino.local.intervals import level, normal_quantile
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.protocol import Column, Counts
 from sordino.local.reports import Reports, expected
-from sordino.mechanisms import bits
 from sordino.mechanisms.bits import CHUNK, Bits
+from sordino.mechanisms.observer import drawn
 from sordino.privacy import json_form
 from sordino.privacy.exact import Number, closed_unit, decimal_reading, open_unit, readable, show
 from sordino.privacy.loss import FiniteLoss
@@ -96,7 +97,7 @@ class Frequency(ABC):
         """The reports of at most CHUNK persons."""
 
     @abstractmethod
-    def _draw_one(self, true: int) -> int | bytes:
+    def _draw_one(self, true: int, source: Bits) -> int | bytes:
         """The report of one person."""
 
     @abstractmethod
@@ -124,12 +125,14 @@ class Frequency(ABC):
     def randomize(self, values: Any) -> Reports:
         """One report for each person's true answer."""
         true = places(values, self.categories, self.names)
-        source = bits.source()
+        return Reports(self, drawn(self, "randomize", true, partial(self._column, true)))
+
+    def _column(self, true: Indices, source: Bits) -> Column:
         step = self._persons_at_once
         column: Column = np.empty((len(true), self.width), np.uint8) if self.width else np.empty(len(true), np.int64)
         for start in range(0, len(true), step):
             column[start : start + step] = self._draw(true[start : start + step], source)
-        return Reports(self, column)
+        return column
 
     @property
     def _persons_at_once(self) -> int:
@@ -137,7 +140,8 @@ class Frequency(ABC):
 
     def randomize_one(self, value: Any) -> int | bytes:
         """The report of one person: whole numbers and comparisons only, as an app would do it."""
-        return self._draw_one(place(value, self.categories, self.names))
+        true = place(value, self.categories, self.names)
+        return drawn(self, "randomize_one", true, partial(self._draw_one, true))
 
     def check(self, column: Column) -> None:
         """Refuse a column with anything that is not a report of this protocol."""

@@ -66,11 +66,11 @@ class Hadamard(Frequency):
         odd = np.bitwise_count(row & column) & 1 == 1
         return np.where(odd == plus, column ^ (row & -row), column)
 
-    def _draw_one(self, true: int) -> int:
+    def _draw_one(self, true: int, source: Bits) -> int:
         row = true + 1
-        column = below(self.limit)
+        column = below(self.limit, source)
         odd = (row & column).bit_count() % 2 == 1
-        return column ^ (row & -row) if odd == chance(self.own) else column
+        return column ^ (row & -row) if odd == chance(self.own, source) else column
 
     def supports(self, column: Column) -> Counts:
         """How many reports speak for each category, each report asked for each category."""

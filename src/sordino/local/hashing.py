@@ -121,11 +121,11 @@ class LocalHashing(Frequency):
         reports: Column = maps * self.values + np.where(truthful, value, (value + lie) % self.values)
         return reports
 
-    def _draw_one(self, true: int) -> int:
-        one = 1 + below(self.maps)
+    def _draw_one(self, true: int, source: Bits) -> int:
+        one = 1 + below(self.maps, source)
         value = self.hash(one, true)
-        if not chance(self.own):
-            value = (value + 1 + below(self.values - 1)) % self.values
+        if not chance(self.own, source):
+            value = (value + 1 + below(self.values - 1, source)) % self.values
         return int(one * self.values + value)
 
     def check(self, column: Column) -> None:

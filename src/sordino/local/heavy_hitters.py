@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NoReturn, Self
 
@@ -27,9 +27,9 @@ from sordino.local.odds import checked_odds, odds_below
 from sordino.local.prefixes import LONGEST, Prefixes, extended, folded, supports_of_prefixes
 from sordino.local.protocol import Column, Counts
 from sordino.local.reports import Reports, expected
-from sordino.mechanisms import bits
-from sordino.mechanisms.bits import CHUNK
+from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import uniform
+from sordino.mechanisms.observer import drawn
 from sordino.privacy import json_form
 from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable, show
 from sordino.privacy.loss import FiniteLoss
@@ -137,20 +137,26 @@ class HeavyHitters:
     def randomize(self, values: Any) -> Reports:
         """One report for each person's value."""
         true = as_numbers(values, self.length, text=self.text)
+        return Reports(self, drawn(self, "randomize", true, partial(self._column, true)))
+
+    def _column(self, true: Prefixes, source: Bits) -> Column:
         group = np.concatenate(
-            [uniform(self.levels.groups, min(CHUNK, len(true) - i), bits.source()) for i in range(0, len(true), CHUNK)]
+            [uniform(self.levels.groups, min(CHUNK, len(true) - i), source) for i in range(0, len(true), CHUNK)]
         )
         column = np.empty(len(true), np.int64)
         for i, oracle in enumerate(self.oracles):
             here = np.flatnonzero(group == i)
             if here.size:
                 column[here] = i * self._span + oracle.randomize(folded(self._prefix(true[here], i))).column
-        return Reports(self, column)
+        return column
 
     def randomize_one(self, value: Any) -> int:
         """The report of one person."""
         true = np.array([one_number(value, self.length, text=self.text)], np.uint64)
-        i = below(self.levels.groups)
+        return drawn(self, "randomize_one", int(true[0]), partial(self._report, true))
+
+    def _report(self, true: Prefixes, source: Bits) -> int:
+        i = below(self.levels.groups, source)
         report = self.oracles[i].randomize_one(int(folded(self._prefix(true, i))[0]))
         return i * self._span + int(report)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,9 +24,9 @@ from sordino.local.intervals import SupportLaw, level
 from sordino.local.odds import checked_odds, odds_below
 from sordino.local.protocol import Column, Counts
 from sordino.local.reports import Reports, expected
-from sordino.mechanisms import bits
-from sordino.mechanisms.bits import CHUNK
+from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
+from sordino.mechanisms.observer import drawn
 from sordino.privacy import json_form
 from sordino.privacy.exact import Number, closed_unit, decimal_reading, float_lower, float_upper, readable, show
 from sordino.privacy.loss import FiniteLoss
@@ -104,19 +104,24 @@ class OneBitMean:
     def randomize(self, values: Any) -> Reports:
         """One bit for each person's number."""
         places = self._places(values)
-        source = bits.source()
+        return Reports(self, drawn(self, "randomize", places, partial(self._column, places)))
+
+    def _column(self, places: npt.NDArray[np.int64], source: Bits) -> Column:
         column = np.empty(len(places), np.int64)
         for start in range(0, len(places), CHUNK):
             block = places[start : start + CHUNK]
             blind = bernoulli(2 * self.other, len(block), source)
             coins = uniform(2, len(block), source)
             column[start : start + CHUNK] = np.where(blind, coins, uniform(self.steps, len(block), source) < block)
-        return Reports(self, column)
+        return column
 
     def randomize_one(self, value: Number) -> int:
         """The bit of one person: a fair coin with probability 2/(odds + 1), else 1 in proportion to the number."""
         place = self._place(value)
-        return below(2) if chance(2 * self.other) else int(below(self.steps) < place)
+        return drawn(self, "randomize_one", place, partial(self._bit, place))
+
+    def _bit(self, place: int, source: Bits) -> int:
+        return below(2, source) if chance(2 * self.other, source) else int(below(self.steps, source) < place)
 
     def _place(self, value: Any) -> int:
         if is_missing(value):

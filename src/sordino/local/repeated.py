@@ -10,7 +10,7 @@ import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -24,13 +24,13 @@ from sordino.local.estimates import Frequencies
 from sordino.local.longitudinal import several_direct, several_unary
 from sordino.local.odds import epsilons
 from sordino.local.packed import spare_mask
-from sordino.local.protocol import protocol_from_json
+from sordino.local.protocol import Column, protocol_from_json
 from sordino.local.reports import Reports, expected
 from sordino.local.unary import Unary
-from sordino.mechanisms import bits
-from sordino.mechanisms.bits import CHUNK
+from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
 from sordino.mechanisms.lanes import bernoulli_lanes
+from sordino.mechanisms.observer import drawn
 from sordino.privacy import json_form
 from sordino.privacy.exact import Number, show
 from sordino.privacy.loss import FiniteLoss
@@ -129,9 +129,12 @@ class Repeated:
     def refresh(self, memory: Reports) -> Reports:
         """One round of fresh reports from the permanent answers of many persons."""
         expected(self.permanent, memory, "diary.memoise(values)")
-        column, source = memory.column.copy(), bits.source()
+        return Reports(self.first, drawn(self, "refresh", memory.column, partial(self._refreshed, memory.column)))
+
+    def _refreshed(self, answers: Column, source: Bits) -> Column:
+        column = answers.copy()
         if self.keep == 1:
-            return Reports(self.first, column)
+            return column
         if isinstance(self.first, Unary):
             flat, mask = column.reshape(-1), spare_mask(self.first.categories)
             for start in range(0, len(flat), 8 * CHUNK):
@@ -140,20 +143,23 @@ class Repeated:
             column &= mask
         else:
             for start in range(0, len(column), CHUNK):
-                answers = column[start : start + CHUNK]
-                blind = uniform(self.first.categories, len(answers), source)
-                column[start : start + CHUNK] = np.where(bernoulli(self.keep, len(answers), source), answers, blind)
-        return Reports(self.first, column)
+                part = column[start : start + CHUNK]
+                blind = uniform(self.first.categories, len(part), source)
+                column[start : start + CHUNK] = np.where(bernoulli(self.keep, len(part), source), part, blind)
+        return column
 
     def refresh_one(self, answer: int | bytes) -> int | bytes:
         """One fresh report from a permanent answer, in plain Python."""
-        k = self.first.categories
         checked = Reports.of(self.permanent, [answer]).column[0]
+        return drawn(self, "refresh_one", answer, partial(self._refreshed_one, checked))
+
+    def _refreshed_one(self, checked: Any, source: Bits) -> int | bytes:
+        k = self.first.categories
         if isinstance(self.first, Direct):
-            return int(checked) if chance(self.keep) else below(k)
+            return int(checked) if chance(self.keep, source) else below(k, source)
         fresh = bytearray(checked)
         for j in range(k):
-            if chance((1 - self.keep) / 2):
+            if chance((1 - self.keep) / 2, source):
                 fresh[j // 8] ^= 1 << j % 8
         return bytes(fresh)
 

@@ -137,12 +137,12 @@ class Subset(Frequency):
             open_ = open_[need[open_] != 0]
         return rows
 
-    def _draw_one(self, true: int) -> bytes:
+    def _draw_one(self, true: int, source: Bits) -> bytes:
         report = bytearray(self.width)
-        members = {true} if chance(self.own) else set()
+        members = {true} if chance(self.own, source) else set()
         left = [j for j in range(self.categories) if j != true]
         while len(members) < self.size:
-            members.add(left.pop(below(len(left))))
+            members.add(left.pop(below(len(left), source)))
         for j in members:
             report[j // 8] |= 1 << j % 8
         return bytes(report)

@@ -79,10 +79,10 @@ class Unary(Frequency):
         put(rows, true, np.unpackbits(coins, count=len(true)))
         return rows
 
-    def _draw_one(self, true: int) -> bytes:
+    def _draw_one(self, true: int, source: Bits) -> bytes:
         report = bytearray(self.width)
         for j in range(self.categories):
-            if chance(self.own if j == true else self.other):
+            if chance(self.own if j == true else self.other, source):
                 report[j // 8] |= 1 << j % 8
         return bytes(report)
 

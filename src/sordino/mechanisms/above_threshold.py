@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import threading
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self
 
 from sordino.errors import BudgetExceeded, InvalidInput
-from sordino.mechanisms import bits
+from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.lattice import Lattice
+from sordino.mechanisms.observer import drawn
 from sordino.mechanisms.randomized_response import RandomizedResponse
-from sordino.mechanisms.rounded import LAPLACE, RoundedNoise
 from sordino.mechanisms.single_use import SingleUse
 from sordino.privacy.ball import ball, certified, lower
 from sordino.privacy.exact import Number, decimal_reading, open_unit, positive, readable, show
@@ -47,8 +47,8 @@ class AboveThreshold(SingleUse):
     """
 
     __slots__ = (
-        "__secret", "_lattice", "_left", "_lock", "_question", "epsilon", "monotone", "most", "question_noise",
-        "sensitivity", "step", "threshold", "threshold_noise",
+        "__secret", "_lattice", "_left", "_lock", "epsilon", "monotone", "most", "question_noise", "sensitivity", "step",
+        "threshold", "threshold_noise",
     )  # fmt: skip
 
     def __init__(
@@ -74,13 +74,11 @@ class AboveThreshold(SingleUse):
             raise InvalidInput(f"monotone={show(monotone)}", "monotone must be True or False", hint)
         self.most, self.monotone = most, monotone
         self._lattice = Lattice(self.step)
-        bound = self._steps("the threshold", threshold, False)
-        self.threshold = bound * self.step
+        self.threshold = self._steps("the threshold", threshold, False) * self.step
         first, second = _scales(self.usable_epsilon, self.sensitivity, most, monotone)
         self.threshold_noise, self.question_noise = Laplace(first, self.step), Laplace(second, self.step)
-        self._question = RoundedNoise(LAPLACE, second / self.step)
         self._left, self._lock = most, threading.Lock()
-        self.__secret = bound + RoundedNoise(LAPLACE, first / self.step).draw_one(bits.source())
+        self.__secret: int | None = None
 
     @classmethod
     def calibrated(
@@ -98,6 +96,11 @@ class AboveThreshold(SingleUse):
         Privacy: epsilon-differentially private, under both readings of a float.
         """
         return cls(epsilon, threshold, most, sensitivity, monotone, step)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """All that is public about it: two with the same parameters answer alike, each with noise of its own."""
+        return self.epsilon, self.threshold, self.most, self.sensitivity, self.monotone, self.step
 
     @property
     def usable_epsilon(self) -> Fraction:
@@ -125,9 +128,15 @@ class AboveThreshold(SingleUse):
                 answers = "positive answer was" if self.most == 1 else f"{self.most} positive answers were"
                 hint = f"The allowed {answers} given; a new AboveThreshold costs epsilon again."
                 raise BudgetExceeded("one more positive answer", "none", hint)
-            positive_answer = steps + self._question.draw_one(bits.source()) >= self.__secret
+            positive_answer = drawn(self, "ask", steps, partial(self._reaches, steps))
             self._left -= positive_answer
         return positive_answer
+
+    def _reaches(self, steps: int, source: Bits) -> bool:
+        """Whether value and noise reach threshold and noise, in steps; the threshold's noise is drawn for the first one."""
+        if self.__secret is None:
+            self.__secret = int(self.threshold / self.step) + self.threshold_noise.steps(source)
+        return steps + self.question_noise.steps(source) >= self.__secret
 
     def interval(self, confidence: Number = 0.95, *, questions: int) -> float:
         """With at least that probability, each of so many answers is right for values farther than this from the threshold.

@@ -16,8 +16,9 @@ import numpy as np
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits, observer
+from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.lattice import Array, Lattice, add
+from sordino.mechanisms.observer import drawn
 from sordino.mechanisms.rounded import RoundedNoise, Shape
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, working
@@ -83,14 +84,17 @@ class Additive(ABC):
         larger: see `sordino.rounded_sensitivity`.
         """
         steps = self._lattice.steps(value, round_to_lattice=round_to_lattice)
-        watcher = observer.current.get()
-        if watcher is not None:
-            draw = partial(self.release, value, round_to_lattice=round_to_lattice)
-            return observer.watched(watcher, self, "release", steps, draw)
+        return drawn(self, "release", steps, partial(self._noisy, steps))
+
+    def steps(self, source: Bits) -> int:
+        """The noise of one release, in steps: for mechanisms that add it and do not show the sum."""
+        return self._noise.draw_one(source)
+
+    def _noisy(self, steps: int | list[int] | Array, source: Bits) -> Any:
         if isinstance(steps, int):
-            return self._lattice.values(steps + self._noise.draw_one(bits.source()))
+            return self._lattice.values(steps + self.steps(source))
         count = len(steps) if isinstance(steps, list) else steps.size
-        return self._lattice.values(add(steps, self._noise.draw(count, bits.source())))
+        return self._lattice.values(add(steps, self._noise.draw(count, source)))
 
     def interval(self, confidence: Number = 0.95) -> int | float:
         """The half-width of the noise: |released - value| is at most this with at least that probability.

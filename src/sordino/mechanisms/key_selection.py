@@ -17,10 +17,10 @@ import numpy.typing as npt
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits, observer
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.exponential import is_below
 from sordino.mechanisms.integers import INT64
+from sordino.mechanisms.observer import drawn
 from sordino.privacy.ball import ball, certified, working
 from sordino.privacy.exact import Number, open_unit, positive, readable, show
 
@@ -134,11 +134,7 @@ class KeySelection:
     def select(self, weights: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which of the keys with these weights are published; each is decided by itself."""
         checked = _weights(weights)
-        watcher = observer.current.get()
-        if watcher is not None:
-            seen: npt.NDArray[np.bool_] = observer.watched(watcher, self, "select", checked, partial(self.select, checked))
-            return seen
-        return self._select(checked, bits.source())
+        return drawn(self, "select", checked, partial(self._select, checked))
 
     def _select(self, weights: npt.NDArray[np.int64], source: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
         published = np.empty(len(weights), bool)

@@ -18,12 +18,12 @@ import numpy.typing as npt
 from flint import arb, arb_poly
 
 from sordino.errors import InvalidInput, TooLarge
-from sordino.mechanisms import bits, observer
 from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.discrete import uniform
 from sordino.mechanisms.exponential import draw, happen
 from sordino.mechanisms.integers import INT64, narrow
 from sordino.mechanisms.lattice import Lattice
+from sordino.mechanisms.observer import drawn
 from sordino.privacy.ball import at_most, ball, certified, exact_upper, lower, working
 from sordino.privacy.exact import Number, decimal_reading, open_unit, positive, readable, show
 from sordino.privacy.float_search import smallest_float
@@ -133,10 +133,7 @@ class NoisyMax:
         With `round_to_lattice` it is that of the rounded scores: see `sordino.rounded_sensitivity`.
         """
         steps = self._steps(scores, round_to_lattice)
-        watcher = observer.current.get()
-        if watcher is not None:
-            return int(observer.watched(watcher, self, "release", steps, partial(self._place, _gaps(steps), None)))
-        return self._place(_gaps(steps), None)
+        return drawn(self, "release", steps, partial(self._place, _gaps(steps)))
 
     def select(self, options: Iterable[Option], scores: Any, *, round_to_lattice: bool = False) -> Option:
         """One of the options, drawn by its score: the first score is that of the first option, whatever labels they have."""
@@ -150,12 +147,11 @@ class NoisyMax:
             raise InvalidInput(value, "there must be as many options as scores", "Give each option one score.")
         return listed[self.release(scores, round_to_lattice=round_to_lattice)]
 
-    def _place(self, gaps: Gaps, source: Bits | None, *, always_refine: bool = False) -> int:
-        stream = bits.source() if source is None else source
+    def _place(self, gaps: Gaps, source: Bits, *, always_refine: bool = False) -> int:
         if self.method == "exponential":
-            return draw(np.ones(len(gaps), np.int64), gaps, self.rate, stream, always_refine=always_refine)
-        heads = np.flatnonzero(happen(gaps, self.rate, stream, always_refine=always_refine))
-        return int(heads[uniform(len(heads), 1, stream)[0]] if len(heads) > 1 else heads[0])
+            return draw(np.ones(len(gaps), np.int64), gaps, self.rate, source, always_refine=always_refine)
+        heads = np.flatnonzero(happen(gaps, self.rate, source, always_refine=always_refine))
+        return int(heads[uniform(len(heads), 1, source)[0]] if len(heads) > 1 else heads[0])
 
     def _steps(self, scores: Any, rounding: bool) -> Gaps:
         steps = Lattice(self.step).steps(scores, round_to_lattice=rounding)

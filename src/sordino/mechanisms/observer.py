@@ -1,7 +1,8 @@
-"""Who watches the calls of mechanisms: usually nobody; an audit, while it records or replays a function.
+"""The one door to random bits: what a mechanism draws, an audit can watch.
 
-A watcher sees what a mechanism is given and decides what it returns, so it can freeze outputs, never choose bits. It belongs
-to the context (`contextvars`) that set it: other threads, and threads started inside, are neither seen nor touched.
+A mechanism hands `drawn` what it was given and how to draw, and gets its bits there and nowhere else; so none can be
+overlooked. Usually nobody watches. A watcher decides what a call returns, so it can freeze outputs, never choose bits. It
+belongs to the context (`contextvars`) that set it: other threads, and threads started inside, are neither seen nor touched.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-__all__ = ["Watcher", "current", "watched", "watching"]
+from sordino.mechanisms import bits
+from sordino.mechanisms.bits import Bits
+
+__all__ = ["Watcher", "drawn", "watching"]
+
+Output = TypeVar("Output")
 
 
 class Watcher(Protocol):
@@ -21,25 +27,32 @@ class Watcher(Protocol):
         """The output of this call."""
 
 
-current: ContextVar[Watcher | None] = ContextVar("sordino_watcher", default=None)
-"""Mechanisms read this once in each call."""
+_current: ContextVar[Watcher | None] = ContextVar("sordino_watcher", default=None)
 
 
-def watched(watcher: Watcher, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:
-    """The output of a call as the watcher decides; what the mechanism calls inside is part of it and not seen again."""
+def drawn(mechanism: Any, operation: str, value: Any, draw: Callable[[Bits], Output]) -> Output:
+    """The output of one call of a mechanism: `draw` with the bits of this thread, or what the watcher decides.
 
-    def alone() -> Any:
+    `value` is all that the call depends on beside the mechanism's parameters. What `draw` calls inside is part of this call
+    and not seen again.
+    """
+    watcher = _current.get()
+    if watcher is None:
+        return draw(bits.source())
+
+    def alone() -> Output:
         with watching(None):
-            return draw()
+            return draw(bits.source())
 
-    return watcher(mechanism, operation, value, alone)
+    output: Output = watcher(mechanism, operation, value, alone)
+    return output
 
 
 @contextmanager
 def watching(watcher: Watcher | None) -> Iterator[None]:
     """Let this watcher see the calls made inside the block."""
-    token = current.set(watcher)
+    token = _current.set(watcher)
     try:
         yield
     finally:
-        current.reset(token)
+        _current.reset(token)

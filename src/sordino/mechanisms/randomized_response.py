@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +17,9 @@ import numpy.typing as npt
 from flint import arb
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import bits, observer
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
+from sordino.mechanisms.observer import drawn
 from sordino.mechanisms.proportions import Estimate, estimate, half_width
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, exact_lower, working
@@ -101,14 +100,12 @@ class RandomizedResponse:
     def release(self, value: Any) -> Any:
         """The randomized answer for a true answer, or for a list or array of them, one person each."""
         indices = self._indices(value)
-        watcher = observer.current.get()
-        if watcher is not None:
-            shaped = indices if isinstance(value, list | tuple) else _shaped(indices, np.asarray(value))
-            seen = shaped.tolist() if shaped is indices or not shaped.ndim else shaped
-            return observer.watched(watcher, self, "release", seen, partial(self.release, value))
         if isinstance(value, list | tuple):
-            return [self._name(i) for i in self._randomize(indices, bits.source()).tolist()]
-        answers = _shaped(self._randomize(indices, bits.source()), np.asarray(value))
+            listed = drawn(self, "release", indices.tolist(), lambda source: self._randomize(indices, source).tolist())
+            return [self._name(i) for i in listed]
+        like = np.asarray(value)
+        true = _shaped(indices, like) if like.ndim else _shaped(indices, like).item()
+        answers = drawn(self, "release", true, lambda source: _shaped(self._randomize(indices, source), like))
         if answers.ndim == 0:
             return self._name(answers.item())
         return answers if self.names is None else np.array(self.names)[answers]

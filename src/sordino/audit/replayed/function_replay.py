@@ -16,7 +16,7 @@ from sordino.audit.inputs.neighbors import Checked, brief
 from sordino.audit.paper.report import Grid, Report, Verdict
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.observed import Distance, call_cost, call_distances, declared_cost
-from sordino.audit.replayed.recording import Call, Raised, Record, record, replay_on
+from sordino.audit.replayed.recording import Call, Raised, Record, lives, record, replay_on
 from sordino.audit.replayed.replay_words import cost_range, norm_name, sentence, shown
 from sordino.audit.replayed.same import Opaque
 from sordino.privacy.exact import float_upper, readable
@@ -48,8 +48,9 @@ def replay_function(
 
 @dataclass(frozen=True)
 class _Seen:
-    """One call on both inputs."""
+    """One call on both inputs; or all calls of a mechanism that remembers, with the number of the first."""
 
+    number: int
     known: Call
     distances: tuple[Distance, ...]
     cost: Cost
@@ -80,11 +81,11 @@ class _Run:
     @property
     def broken(self) -> str | None:
         """The first call whose inputs are further apart than declared."""
-        for number, one in enumerate(self.seen, 1):
+        for one in self.seen:
             for distance in one.distances:
                 if distance.broken and distance.declared is not None:
                     apart = f"the exact values are {readable(distance.observed)} apart ({norm_name(distance.norm)})"
-                    return f"call {number}: {one.known}: {apart}, declared are {readable(distance.declared)}"
+                    return f"call {one.number}: {one.known}: {apart}, declared are {readable(distance.declared)}"
         return None
 
 
@@ -128,12 +129,12 @@ class _Audit:
             what = f"{found.difference}. Which key is which on the two inputs cannot be told."
             hint = "Give every key of either input a weight, zeros too, or ask the query through a Session."
             return _Run(sides, known, trouble=f"{what} {hint}")
-        pairs = enumerate(zip(known.calls, found.calls, strict=False))
-        return _Run(sides, known, tuple(self._seen(i, one, two) for i, (one, two) in pairs), found.difference)
+        pairs = lives(zip(known.calls, found.calls, strict=False))
+        return _Run(sides, known, tuple(self._seen(*pair) for pair in pairs), found.difference)
 
-    def _seen(self, i: int, known: Call, call: Call) -> _Seen:
-        limit = self.limit(i)
-        return _Seen(known, call_distances(known, call, limit), call_cost(known, call), declared_cost(known, limit))
+    def _seen(self, number: int, known: Call, call: Call) -> _Seen:
+        limit = self.limit(number - 1)
+        return _Seen(number, known, call_distances(known, call, limit), call_cost(known, call), declared_cost(known, limit))
 
     def _judged(self, runs: list[_Run]) -> Report:
         last = runs[-1]
@@ -232,9 +233,9 @@ def _grid(run: _Run) -> Grid:
         rows = [(str(i), call.name, call.form, "", "", "", "") for i, call in calls]
         return Grid(f"Calls on {run.sides[0]}", headings, tuple(rows))
     rows = []
-    for number, one in enumerate(run.seen, 1):
+    for one in run.seen:
         for i, distance in enumerate(one.distances):
-            first = (str(number), one.known.name, one.known.form) if i == 0 else ("", "", "")
+            first = (str(one.number), one.known.name, one.known.form) if i == 0 else ("", "", "")
             rows.append((*first, *shown(distance), str(one.cost) if i == 0 else ""))
     return Grid("Calls and how far apart their exact values are", headings, tuple(rows))
 

@@ -19,6 +19,11 @@ from sordino.accounting.charge import Charge
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.distances import Moved, exactly, moved
 from sordino.audit.replayed.recording import Call
+from sordino.local.frequency import Frequency
+from sordino.local.heavy_hitters import HeavyHitters
+from sordino.local.one_bit import OneBitMean
+from sordino.local.repeated import Repeated
+from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.additive import Additive
 from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.gaussian import Gaussian
@@ -34,6 +39,8 @@ from sordino.query.aggregates.quantiles import QuantileDraw
 __all__ = ["Distance", "call_cost", "call_distances", "declared_cost", "plan_cost", "plan_distance", "root_upper"]
 
 _MOST_DIFFERENT = 16
+_BY_PERSON = RandomizedResponse, Frequency, OneBitMean, HeavyHitters
+"""What randomizes the answer of each person by itself."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +82,18 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
     if isinstance(mechanism, Plan):
         parts = moved(mechanism, exactly(known.value), exactly(call.value))
         return tuple(plan_distance(part) for part in parts)
+    if isinstance(mechanism, Repeated):
+        return (_distance("answers changed", Fraction(0), declared),)  # they are part of what must be equal
     if isinstance(mechanism, QuantileDraw):
         return (_distance("l1", _weights_apart(known.value, call.value), declared),)
-    if isinstance(mechanism, NoisyMax):
+    if isinstance(mechanism, NoisyMax | AboveThreshold):
         apart = _scores_apart(mechanism, known.value, call.value)
         return (_distance("linf", apart, mechanism.sensitivity if declared is None else declared),)
     steps = _steps_apart(known.value, call.value)
     if isinstance(mechanism, KeySelection):
         limits = ("l1", sum(steps, Fraction(0)), mechanism.l1), ("linf", max(steps, default=Fraction(0)), mechanism.linf)
         return tuple(_distance(norm, found, Fraction(limit)) for norm, found, limit in limits)
-    if isinstance(mechanism, RandomizedResponse):
+    if isinstance(mechanism, _BY_PERSON):
         return (_distance("answers changed", Fraction(sum(1 for d in steps if d)), declared),)
     limit = declared if declared is not None else getattr(mechanism, "calibrated_for", None)
     step = mechanism.step if isinstance(mechanism, Additive) else Fraction(1)
@@ -111,14 +120,20 @@ def call_cost(known: Call, call: Call) -> Cost:
             return _bounded(mechanism.whole_rate * _weights_apart(known.value, call.value))
         case NoisyMax():
             return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
+        case AboveThreshold():
+            return _pure(mechanism.epsilon * _scores_apart(mechanism, known.value, call.value) / mechanism.sensitivity)
+        case Repeated():
+            return NO_COST
     steps = _steps_apart(known.value, call.value)
     if not any(steps):
         return NO_COST
     match mechanism:
         case KeySelection():
             return _selection(mechanism, sum(steps, Fraction(0)))
-        case RandomizedResponse():
+        case RandomizedResponse() | Frequency():
             return _of(mechanism.loss(), sum(1 for d in steps if d))
+        case OneBitMean() | HeavyHitters():
+            return sum((_at_most(mechanism.loss()) for d in steps if d), NO_COST)
         case Laplace():
             return _laplace(mechanism, [d * mechanism.step for d in steps])
         case Gaussian():
@@ -141,7 +156,11 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
             return None if limit is None else _of(noise.loss(limit)) if limit else NO_COST
         case NoisyMax() as best:
             return _chosen(best, best.sensitivity if declared is None else declared)
-        case RandomizedResponse() as response if declared is not None:
+        case AboveThreshold() as alarm:
+            return _pure(alarm.epsilon if declared is None else alarm.epsilon * declared / alarm.sensitivity)
+        case Repeated():
+            return NO_COST
+        case RandomizedResponse() | Frequency() | OneBitMean() | HeavyHitters() as response if declared is not None:
             return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
         case QuantileDraw() as draw if declared is not None:
             return _bounded(draw.whole_rate * declared)
@@ -199,7 +218,17 @@ def _chosen(best: NoisyMax, apart: Fraction) -> Cost:
     return Cost(epsilon=best.epsilon * apart / best.sensitivity, charge=_charge(loss))
 
 
-def _scores_apart(best: NoisyMax, one: Any, other: Any) -> Fraction:
+def _pure(epsilon: Fraction) -> Cost:
+    """Answers that are together epsilon-private, and of which no more is known."""
+    return Cost(epsilon=epsilon, charge=Charge.approximate(epsilon, 0)) if epsilon else NO_COST
+
+
+def _at_most(loss: Loss) -> Cost:
+    """A report on two truths that may be nearer than the worst two."""
+    return Cost(epsilon=Fraction(loss.maximum()), charge=_charge(loss))
+
+
+def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Fraction:
     """The largest move of a score; of scores that should all move one way, the largest up and the largest down together."""
     moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
     up, down = max([0, *moves]), -min([0, *moves])

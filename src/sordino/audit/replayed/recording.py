@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +17,14 @@ import numpy as np
 from sordino.accounting.charge import Charge
 from sordino.audit.inputs.neighbors import brief
 from sordino.audit.replayed.same import difference
+from sordino.local.repeated import Repeated
+from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.observer import watching
 from sordino.plan.plan import Plan
 from sordino.query.front.text import sql_text
 from sordino.release import Groups
 
-__all__ = ["Call", "Outcome", "Raised", "Record", "Sides", "record", "replay_on"]
+__all__ = ["Call", "Outcome", "Raised", "Record", "Sides", "lives", "record", "replay_on"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,22 @@ class Call:
     operation: str
     value: Any
     output: Any = field(repr=False)
+    life: int = 0
+    """Of a mechanism that remembers earlier calls, which of all that were called: the first is 1."""
 
     @property
     def subject(self) -> Any:
-        """What must be equal on both inputs: all parameters, none of the values; of a plan, all it says and runs."""
-        if isinstance(self.mechanism, Plan):
-            return _plan_facts(self.mechanism)
+        """What must be equal on both inputs: all parameters, none of the values; of a plan, all it says and runs.
+
+        Fresh reports are made of a permanent answer, which was put out before: that must be equal too.
+        """
+        match self.mechanism:
+            case Plan() as plan:
+                return _plan_facts(plan)
+            case AboveThreshold() as alarm:
+                return alarm.parameters, self.life
+            case Repeated() as diary:
+                return diary, np.asarray(self.value).tobytes()
         return self.mechanism
 
     @property
@@ -46,7 +58,9 @@ class Call:
         """The mechanism with its parameters, in words."""
         if isinstance(self.mechanism, Plan):
             return f"the answer to {sql_text(self.mechanism.query)}"
-        return f"{self.mechanism!r}.{self.operation}" if self.operation in ("release", "select") else repr(self.mechanism)
+        which = f" (number {self.life})" if self.life > 1 else ""
+        operation = "" if self.operation == "noisy_quantiles" else f".{self.operation}"
+        return f"{self.mechanism!r}{operation}{which}"
 
     @property
     def form(self) -> str:
@@ -56,6 +70,8 @@ class Call:
                 return "one truth value"
             case int():
                 return "one number"
+            case bytes():
+                return "one answer"
             case list():
                 return f"a list of {_numbers(len(self.value))}"
             case np.ndarray() if self.operation == "select":
@@ -75,6 +91,36 @@ class Call:
 
 def _numbers(count: int) -> str:
     return "1 number" if count == 1 else f"{count} numbers"
+
+
+def lives(calls: Iterable[tuple[Call, Call]]) -> list[tuple[int, Call, Call]]:
+    """Calls on two inputs with their numbers; all calls of one mechanism that remembers are one, with all their values."""
+    found: list[tuple[int, Call, Call]] = []
+    values: dict[int, tuple[list[Any], list[Any]]] = {}
+    for number, (known, call) in enumerate(calls, 1):
+        if known.life in values:
+            for all_of_it, one in zip(values[known.life], (known, call), strict=True):
+                all_of_it.append(one.value)
+        elif known.life:
+            values[known.life] = [known.value], [call.value]
+            mine, theirs = values[known.life]
+            found.append((number, replace(known, value=mine), replace(call, value=theirs)))
+        else:
+            found.append((number, known, call))
+    return found
+
+
+class _Lives:
+    """Numbers for mechanisms that remember, in the order of their first calls."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, AboveThreshold]] = {}
+
+    def number(self, mechanism: Any) -> int:
+        if not isinstance(mechanism, AboveThreshold):
+            return 0
+        number, _ = self._known.setdefault(id(mechanism), (len(self._known) + 1, mechanism))
+        return number
 
 
 def _plan_facts(plan: Plan) -> tuple[str, str, Charge, Fraction, Fraction]:
@@ -121,11 +167,12 @@ class _Ended(BaseException):
 class _Recorder:
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.lives = _Lives()
 
     def __call__(self, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:
         kept = _kept(value)
         output = draw()
-        self.calls.append(Call(mechanism, operation, kept, _kept(output)))
+        self.calls.append(Call(mechanism, operation, kept, _kept(output), self.lives.number(mechanism)))
         return output
 
 
@@ -134,12 +181,13 @@ class _Replayer:
         self.record = record
         self.on, self.now = sides
         self.calls: list[Call] = []
+        self.lives = _Lives()
         self.difference: str | None = None
         self.unaligned = False
 
     def __call__(self, mechanism: Any, operation: str, value: Any, draw: Callable[[], Any]) -> Any:  # noqa: ARG002
         if self.difference is None:
-            self._compare(Call(mechanism, operation, _kept(value), None))
+            self._compare(Call(mechanism, operation, _kept(value), None, self.lives.number(mechanism)))
         if self.difference is not None:
             raise _Ended
         return _kept(self.record.calls[len(self.calls) - 1].output)
@@ -172,8 +220,12 @@ def _why(known: Call, call: Call) -> str:
         parts = ("plan", "SQL", "charge", "epsilon", "delta")
         pairs = zip(parts, known.subject, call.subject, strict=True)
         return f" (the {next(part for part, a, b in pairs if a != b)} depends on the data)"
-    if type(known.mechanism) is not type(call.mechanism) or known.operation != call.operation:
+    if type(known.mechanism) is not type(call.mechanism) or (known.operation, known.life) != (call.operation, call.life):
         return " (which mechanism is called depends on the data)"
+    if isinstance(known.mechanism, AboveThreshold):
+        return " (a parameter depends on the data)"
+    if isinstance(known.mechanism, Repeated) and known.mechanism == call.mechanism:
+        return " (the answer that is reported again was not made by a protocol)"
     found = difference(known.mechanism, call.mechanism)
     return f" (a parameter depends on the data{': ' + found if found and known.name == call.name else ''})"
 

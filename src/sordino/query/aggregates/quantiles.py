@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms import observer
 from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.discrete import uniform
 from sordino.mechanisms.exponential import draw, happens
+from sordino.mechanisms.observer import drawn
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import Number, open_unit, show
 
@@ -83,13 +82,14 @@ def noisy_quantiles(
     positions: int,
     levels: tuple[Fraction, ...],
     rate: Fraction,
-    bits: Bits,
+    bits: Bits | None = None,
     flank_rate: Fraction | None = None,
     confidence: Number = 0.95,
 ) -> tuple[QuantileEstimate, ...]:
     """One estimate for each level, from the weights (0 or more) of some cells in 0 .. positions-1, sorted and different.
 
-    The estimates never fall as the level grows. Without a `flank_rate` the intervals are the whole grid.
+    The estimates never fall as the level grows. Without a `flank_rate` the intervals are the whole grid. `bits` is for
+    tests, which bring their own.
 
     Privacy: with neighbours that differ by at most w units of weight, in all calls with these rates together, all that
     comes back is (rate + flank_rate) * w differentially private.
@@ -98,26 +98,23 @@ def noisy_quantiles(
         given = f"rate={show(rate)}, flank_rate={show(flank_rate)}"
         raise InvalidInput(given, "a rate must be greater than zero", "Use rates(epsilon, l1).")
     spread = _Spread.of(cells, weights, positions, levels)
-    watcher = observer.current.get()
-    if watcher is not None:
-        told = QuantileDraw(positions, levels, rate, flank_rate, confidence)
-        again = partial(
-            noisy_quantiles, cells, weights, positions=positions, levels=levels, rate=rate, flank_rate=flank_rate,
-            confidence=confidence, bits=bits,
-        )  # fmt: skip
-        seen: tuple[QuantileEstimate, ...] = observer.watched(watcher, told, "noisy_quantiles", (cells, weights), again)
-        return seen
-    asked = sorted(set(levels))
+    told = QuantileDraw(positions, levels, rate, flank_rate, confidence)
+    return drawn(told, "noisy_quantiles", (cells, weights), lambda source: _estimates(spread, told, bits or source))
+
+
+def _estimates(spread: _Spread, told: QuantileDraw, bits: Bits) -> tuple[QuantileEstimate, ...]:
+    asked = sorted(set(told.levels))
     depth = len(asked).bit_length()
-    cuts = _Descent(spread, tuple(asked), rate / depth, bits).cuts()
+    cuts = _Descent(spread, tuple(asked), told.rate / depth, bits).cuts()
     found: dict[Fraction, QuantileEstimate] = {}
     for level, cut in zip(asked, cuts, strict=True):
-        value = min(cut // FINENESS, positions - 1)
-        low, high = 0, positions - 1
-        if flank_rate is not None and positions > 1:
-            low, high = _Intervals.around(value, spread, level, flank_rate / len(asked), confidence).draw(bits)
+        value = min(cut // FINENESS, told.positions - 1)
+        low, high = 0, told.positions - 1
+        if told.flank_rate is not None and told.positions > 1:
+            rate = told.flank_rate / len(asked)
+            low, high = _Intervals.around(value, spread, level, rate, told.confidence).draw(bits)
         found[level] = QuantileEstimate(value, low, high)
-    return tuple(found[level] for level in levels)
+    return tuple(found[level] for level in told.levels)
 
 
 @dataclass(frozen=True)
