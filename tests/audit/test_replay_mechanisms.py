@@ -177,7 +177,8 @@ def test_bits_are_had_at_one_door_only() -> None:
             named = isinstance(node, ast.Attribute) and node.attr == "source" and ast.unparse(node.value).endswith("bits")
             made = isinstance(node, ast.Name) and node.id == "SecureBits"
             taken = isinstance(node, ast.ImportFrom) and node.module == "sordino.mechanisms.bits"
-            if named or made or (taken and {"source", "SecureBits"} & {alias.name for alias in node.names}):
+            names = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) and taken else set()
+            if named or made or {"source", "SecureBits"} & names:
                 found.add(path.relative_to(PACKAGE).as_posix())
     assert found <= set(ALLOWED), found - set(ALLOWED)
 

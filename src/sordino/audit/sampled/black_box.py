@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,12 @@ _SEARCH = 0.3
 _TRAIN = 0.3
 _MOST_TRAIN = 3_000_000
 _MOST_CELLS = 30_000_000
-_ROUNDS = ((99, 150_000), (5, 500_000), (2, 1_000_000))
-"""How many pairs stay in each round of the search, and the most runs on each."""
+_ROUNDS = ((1, 50_000), (2, 100_000), (4, 250_000), (8, 500_000))
+"""In each round of the search, which part of the pairs stays (1/2, 1/4, ..., two at least), and the most runs on each."""
+_PILOT, _RUNNING, _SEARCHING = 0.05, 0.7, 0.4
+"""Of a time limit: what may be used to measure the speed, what runs are planned for, and what the search may take."""
+_CELLS_A_SECOND = 150_000
+"""How many numbers a second training is sure to look at; what it takes longer is taken from the final runs."""
 
 Progress = Callable[[float, str], None]
 
@@ -107,26 +111,28 @@ class _Audit:
     mechanism: Any
     start: float
     progress: Progress
-    rate: float = 0.0
+    rate: float = 1.0
     trained: int = 0
+    kept: dict[int, tuple[Drawn, Drawn]] = field(default_factory=dict)
+    """Training runs on each pair that is still looked at."""
 
     @property
     def deadline(self) -> float:
         return self.start + self.request.seconds
 
     def report(self) -> Report:
-        side = self.request.samples // 2
+        side = self._planned()
         trials: tuple[Trial, ...] = ()
-        chosen, used = 0, 0
+        chosen = 0
         if len(self.pairs) > 1:
-            trials, chosen, used = self._search(int(_SEARCH * side))
-        count = max(20, min(int(_TRAIN * side), _MOST_TRAIN))
-        drawn = self._draw(chosen, count, "training", (0.2, 0.4) if used else (0.0, 0.35))
+            trials, chosen = self._search(side)
+        searched = self.trained // 2
+        count = self._trainable(chosen, int(_TRAIN * (side - searched if trials else side)))
+        drawn = self._draw(chosen, count, "training", (0.2, 0.4) if trials else (0.0, 0.35))
         problem = _no_output(drawn)
         if problem:
             return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
-        final = max(20, side - used - count)
-        final = self._affordable(final)
+        final = self._affordable(max(20, side - self.trained // 2))
         found = train(drawn[0].table, drawn[1].table, self._goal(final))
         self.progress(0.5, "final runs")
         final = self._affordable(final)
@@ -142,23 +148,48 @@ class _Audit:
     def _pair(self, i: int) -> tuple[str, str]:
         return brief(self.pairs[i].d1), brief(self.pairs[i].d2)
 
-    def _affordable(self, runs: int) -> int:
-        """So many runs, or what can be expected to be done in four fifths of the time that is left."""
-        left = self.deadline - time.monotonic()
-        return max(20, min(runs, int(0.8 * left * self.rate)))
+    def _planned(self) -> int:
+        """Runs on each input: as many as were asked for, or as can be expected to be done in time at the speed measured."""
+        asked = self.request.samples // 2
+        if not self.request.limited:
+            return asked
+        self._draw(0, min(asked // 10, _MOST_TRAIN), "measuring the speed", (0.0, 0.0), self.start + _PILOT * self.request.seconds)
+        return max(20, min(asked, self.trained // 2 + int(_RUNNING * self._left * self.rate)))
 
-    def _draw(self, pair: int, count: int, words: str, part: tuple[float, float], share: float = 0.4) -> tuple[Drawn, Drawn]:
-        begin = time.monotonic()
-        limit = begin + share * max(0.0, self.deadline - begin)
-        look = self._look(pair, min(count, 256), limit)
-        cells = max(len(drawn.table.columns) for drawn in look)
-        count = max(20, min(count, _MOST_CELLS // max(cells, 1)))
-        low, high = part
-        begin = time.monotonic()
-        drawn = self.crew.draw(pair, count, limit, lambda f: self.progress(low + f * (high - low), words))
-        self.rate = min(d.table.size for d in drawn) / max(time.monotonic() - begin, 1e-6)
-        self.trained += 2 * count
-        return drawn
+    @property
+    def _left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+    def _affordable(self, runs: int) -> int:
+        """So many runs, or what can be expected to be done in most of the time that is left."""
+        return max(20, min(runs, int(0.8 * self._left * self.rate)))
+
+    def _trainable(self, pair: int, runs: int) -> int:
+        """So many runs for training, or what can be looked at in a third of the time that is left."""
+        cells = max((len(drawn.table.columns) for drawn in self.kept.get(pair, ())), default=1)
+        return min(runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / max(cells, 1)))
+
+    def _draw(
+        self, pair: int, count: int, words: str, part: tuple[float, float], limit: float | None = None
+    ) -> tuple[Drawn, Drawn]:
+        """All training runs on a pair: `count` of them, with those that were made before; fewer if time is short."""
+        limit = time.monotonic() + 0.4 * self._left if limit is None else limit
+        if pair not in self.kept:
+            self._keep(pair, self._look(pair, min(max(count, 1), 256), limit))
+        cells = max(len(drawn.table.columns) for drawn in self.kept[pair])
+        count = max(20, min(count, _MOST_CELLS // max(cells, 1))) - min(drawn.table.size for drawn in self.kept[pair])
+        if count > 0 and time.monotonic() < limit:
+            low, high = part
+            begin = time.monotonic()
+            drawn = self.crew.draw(pair, count, limit, lambda f: self.progress(low + f * (high - low), words))
+            self.rate = min(d.table.size for d in drawn) / max(time.monotonic() - begin, 1e-6)
+            self._keep(pair, drawn)
+        return self.kept[pair]
+
+    def _keep(self, pair: int, drawn: tuple[Drawn, Drawn]) -> None:
+        self.trained += sum(one.table.size for one in drawn)
+        before = self.kept.get(pair)
+        self.kept[pair] = drawn if before is None else (before[0] + drawn[0], before[1] + drawn[1])
 
     def _look(self, pair: int, count: int, limit: float) -> tuple[Drawn, Drawn]:
         """A few runs; in this process, from now on, if the mechanism works here but not in a worker."""
@@ -171,27 +202,35 @@ class _Audit:
                 self.crew, drawn = alone, again
         return drawn
 
-    def _search(self, runs: int) -> tuple[tuple[Trial, ...], int, int]:
-        """A little training on each pair, more on fewer; the outcome of each, the best, and the runs it took on a side."""
+    def _search(self, side: int) -> tuple[tuple[Trial, ...], int]:
+        """A little training on each pair, more on fewer, which keep their runs; the outcome of each, and the best."""
         trials = dict[int, Trial]()
-        left, used = list(range(len(self.pairs))), 0
-        for i, (most, cap) in enumerate(_ROUNDS):
-            left = sorted(left, key=lambda j: -trials[j].predicted if j in trials else 0.0)[:most]
-            each = max(20, min(runs // (len(_ROUNDS) * len(left)), cap))
+        end = time.monotonic() + _SEARCHING * self._left
+        left, runs = list(range(len(self.pairs))), int(_SEARCH * side)
+        for i, (part, most) in enumerate(_ROUNDS):
+            left = sorted(left, key=lambda j: -trials[j].predicted if j in trials else 0.0)
+            left = left[: max(2, -(-len(self.pairs) // part))]
+            each = max(20, min(runs // (len(_ROUNDS) * len(left)), most))
             for j, pair in enumerate(left):
-                trials[pair] = self._try(pair, each, 0.2 * (i + j / len(left)) / len(_ROUNDS))
-            used += each * len(left)
-        best = max(left, key=lambda j: trials[j].predicted)
-        return tuple(trials[i] for i in range(len(self.pairs))), best, used
+                if trials and time.monotonic() > end:
+                    break
+                done = 0.2 * (i + j / len(left)) / len(_ROUNDS)
+                before = min((d.table.size for d in self.kept.get(pair, ())), default=0)
+                trials[pair] = self._try(pair, before + each, side, done, (end - time.monotonic()) / (len(left) - j))
+        for i in set(range(len(self.pairs))) - set(trials):
+            trials[i] = Trial(self.pairs[i].name, self._pair(i), -np.inf, "Not tried: the time was over.")
+        best = max(trials, key=lambda j: trials[j].predicted)
+        self.kept = {best: self.kept[best]}
+        return tuple(trials[i] for i in range(len(self.pairs))), best
 
-    def _try(self, i: int, runs: int, done: float) -> Trial:
+    def _try(self, i: int, runs: int, side: int, done: float, seconds: float) -> Trial:
         name = self.pairs[i].name
-        tries = len(self.pairs) + sum(most for most, _ in _ROUNDS[1:])
-        drawn = self._draw(i, runs, f"trying {name!r}", (done, done), 0.5 / tries)
+        limit = time.monotonic() + max(0.02, 0.7 * seconds)
+        drawn = self._draw(i, runs, f"trying {name!r}", (done, done), limit)
         problem = _no_output(drawn)
         if problem:
             return Trial(name, self._pair(i), -np.inf, problem)
-        found = train(drawn[0].table, drawn[1].table, self._goal(self.request.samples // 4), thorough=False)
+        found = train(drawn[0].table, drawn[1].table, self._goal(side // 2), thorough=False)
         return Trial(name, self._pair(i), found.event.predicted, "")
 
     def _judge(

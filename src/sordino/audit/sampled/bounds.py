@@ -124,7 +124,8 @@ def predicted(
     """The bound on epsilon to expect of events with so many hits and false hits among `seen` runs of each input.
 
     It allows for chance twice: `care` standard deviations of what was seen, and the certified ends of the final round. Where
-    nothing can be expected it is not positive, and rises with the difference of the probabilities.
+    nothing can be expected it is negative, and rises with the evidence so far: how many of its standard deviations the
+    difference of the frequencies is large. So an event that never happens promises least.
     """
     z = float(-ndtri(alpha / 2))
     p = _wilson(np.asarray(hits, float), seen[0], -care)
@@ -133,8 +134,16 @@ def predicted(
     q_end = _wilson(q * final[1], final[1], z)
     gap = p_end - delta - q_end
     with np.errstate(divide="ignore", invalid="ignore"):
-        result: Floats = np.where(gap > 0, np.log((p_end - delta) / q_end), gap)
+        result: Floats = np.where(gap > 0, np.log((p_end - delta) / q_end), -1 / (1 + _evidence(hits, misses, seen, delta)))
     return result
+
+
+def _evidence(hits: Any, misses: Any, seen: tuple[int, int], delta: float) -> Floats:
+    """The difference of two frequencies in standard deviations, 0 if it is on the wrong side."""
+    p, q = (np.asarray(x, float) / n for x, n in zip((hits, misses), seen, strict=True))
+    spread = np.sqrt(p * (1 - p) / seen[0] + q * (1 - q) / seen[1] + 1.0 / (seen[0] * seen[1]))
+    evidence: Floats = np.maximum(p - q - delta, 0.0) / spread
+    return evidence
 
 
 def predicted_jointly(hits: Any, misses: Any, seen: tuple[int, int], final: int, alpha: float, care: float = 1.0) -> Floats:

@@ -47,6 +47,10 @@ class Drawn:
     batches_failed: str
     changes_input: bool
 
+    def __add__(self, more: Drawn) -> Drawn:
+        failed = self.batches_failed or more.batches_failed
+        return Drawn(concat([self.table, more.table]), failed, self.changes_input or more.changes_input)
+
 
 def in_batches(mechanism: Any) -> bool:
     """Whether a callable takes `size=`."""
@@ -69,6 +73,7 @@ class Runner:
         self._inputs = [_Input(data) for data in inputs]
         self._failed: dict[int, str] = {}
         self._batch = _FIRST_BATCH
+        self._new = True
 
     def draw(self, pair: int, count: int, deadline: float, tell: Callable[[int], None]) -> Drawn:
         """So many runs; fewer if the time is over."""
@@ -93,10 +98,14 @@ class Runner:
         return total
 
     def _first(self, pair: int) -> None:
-        """One run to look at."""
+        """One run to look at: whether it changes its input, and how many make a short batch."""
+        start = time.monotonic()
         with _quiet():
             self._one(self._inputs[pair].given())
         self._inputs[pair].look()
+        if self._new:
+            self._new = False
+            self._batch = max(1, min(self._batch, int(_LONG / max(time.monotonic() - start, 1e-6))))
 
     def _tables(self, pair: int, count: int, deadline: float, *, hide: bool) -> Iterator[Table]:
         """Batches of outputs that take a fraction of a second each."""
@@ -131,9 +140,9 @@ class Runner:
                     return None
                 self._failed[pair] = f"{type(error).__name__}: {error}"
         found = []
-        for i in range(size):
+        for _ in range(size):
             found.append(self._one(data.given()))
-            if not i & 63 and time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 break
         return found
 
