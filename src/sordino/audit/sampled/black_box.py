@@ -19,7 +19,7 @@ from sordino.audit.paper.report import Report
 from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.events import Goal, Reading
 from sordino.audit.sampled.features import Whole
-from sordino.audit.sampled.findings import Outcome, Trial, certified_report, undecided
+from sordino.audit.sampled.findings import NOT_TRIED, Outcome, Trial, certified_report, undecided
 from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.request import Request, read_request
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Trouble
@@ -37,9 +37,12 @@ _MOST_TRAIN = 3_000_000
 _MOST_CELLS = 30_000_000
 _ROUNDS = ((1, 50_000), (2, 100_000), (4, 250_000), (8, 500_000))
 """In each round of the search, which part of the pairs stays (1/2, 1/4, ..., two at least), and the most runs on each."""
+_PILOT_RUNS = 30_000
 _PILOT, _RUNNING, _SEARCHING = 0.05, 0.7, 0.4
 """Of a time limit: what may be used to measure the speed, what runs are planned for, and what the search may take."""
-_CELLS_A_SECOND = 150_000
+_STAGES = ((0.25, 0.05), (0.5, 0.05), (0.75, 0.1), (1, 0.79))
+"""Parts of the final runs after which a time limit may end them, each with its share of the chance of error."""
+_CELLS_A_SECOND = 400_000
 """How many numbers a second training is sure to look at; what it takes longer is taken from the final runs."""
 
 Progress = Callable[[float, str], None]
@@ -100,6 +103,19 @@ def black_box(
         audit.crew.close()
 
 
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """The final runs so far: how many were planned, their counts, and which share of the chance of error is theirs."""
+
+    runs: int
+    readings: tuple[Reading, Reading]
+    share: float
+
+    @property
+    def missing(self) -> int:
+        return 2 * self.runs - sum(reading.runs for reading in self.readings)
+
+
 @dataclass
 class _Audit:
     """One audit under way."""
@@ -111,7 +127,7 @@ class _Audit:
     mechanism: Any
     start: float
     progress: Progress
-    rate: float = 1.0
+    rate: float = 0.0
     trained: int = 0
     kept: dict[int, tuple[Drawn, Drawn]] = field(default_factory=dict)
     """Training runs on each pair that is still looked at."""
@@ -132,15 +148,31 @@ class _Audit:
         problem = _no_output(drawn)
         if problem:
             return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
-        final = self._affordable(max(20, side - self.trained // 2))
+        final = self._affordable((self.request.samples - self.trained) // 2)
         found = train(drawn[0].table, drawn[1].table, self._goal(final))
         self.progress(0.5, "final runs")
         final = self._affordable(final)
-        readings = self.crew.tally(
-            chosen, found.gauge, (final, final), self.deadline, lambda f: self.progress(0.5 + f / 2, "final runs")
-        )
+        stages = self._final(chosen, found, final)
         self.progress(1.0, "done")
-        return self._judge(chosen, drawn, found, readings, final, trials)
+        return self._judge(chosen, drawn, found, stages, trials)
+
+    def _final(self, chosen: int, found: Found, final: int) -> list[_Stage]:
+        """The final round: all at once, or under a time limit in stages, of which the last that is whole still counts."""
+        stages = list[_Stage]()
+        total, before = (found.gauge.nothing(), found.gauge.nothing()), 0
+        for part, share in _STAGES if self.request.limited else ((1, 1.0),):
+            runs = final if part == 1 else int(part * final)
+            low, high = before / final, runs / final
+
+            def tell(done: float, low: float = low, high: float = high) -> None:
+                self.progress(0.5 + (low + done * (high - low)) / 2, "final runs")
+
+            more = self.crew.tally(chosen, found.gauge, (runs - before,) * 2, self.deadline, tell)
+            total, before = (total[0] + more[0], total[1] + more[1]), runs
+            stages.append(_Stage(runs, total, share))
+            if min(reading.runs for reading in total) < runs and time.monotonic() > self.deadline:
+                break
+        return stages
 
     def _goal(self, final: int) -> Goal:
         return Goal((final, final), self.request.alpha, float(self.request.claim.delta), self.crew.independent)
@@ -153,7 +185,8 @@ class _Audit:
         asked = self.request.samples // 2
         if not self.request.limited:
             return asked
-        self._draw(0, min(asked // 10, _MOST_TRAIN), "measuring the speed", (0.0, 0.0), self.start + _PILOT * self.request.seconds)
+        limit = time.monotonic() + _PILOT * self._left
+        self._draw(0, min(asked // 10, _PILOT_RUNS), "measuring the speed", (0.0, 0.0), limit)
         return max(20, min(asked, self.trained // 2 + int(_RUNNING * self._left * self.rate)))
 
     @property
@@ -174,8 +207,11 @@ class _Audit:
     ) -> tuple[Drawn, Drawn]:
         """All training runs on a pair: `count` of them, with those that were made before; fewer if time is short."""
         limit = time.monotonic() + 0.4 * self._left if limit is None else limit
+        begin = time.monotonic()
         if pair not in self.kept:
             self._keep(pair, self._look(pair, min(max(count, 1), 256), limit))
+            if not self.rate:
+                self.rate = min(d.table.size for d in self.kept[pair]) / max(time.monotonic() - begin, 1e-6)
         cells = max(len(drawn.table.columns) for drawn in self.kept[pair])
         count = max(20, min(count, _MOST_CELLS // max(cells, 1))) - min(drawn.table.size for drawn in self.kept[pair])
         if count > 0 and time.monotonic() < limit:
@@ -218,7 +254,7 @@ class _Audit:
                 before = min((d.table.size for d in self.kept.get(pair, ())), default=0)
                 trials[pair] = self._try(pair, before + each, side, done, (end - time.monotonic()) / (len(left) - j))
         for i in set(range(len(self.pairs))) - set(trials):
-            trials[i] = Trial(self.pairs[i].name, self._pair(i), -np.inf, "Not tried: the time was over.")
+            trials[i] = Trial(self.pairs[i].name, self._pair(i), -np.inf, NOT_TRIED)
         best = max(trials, key=lambda j: trials[j].predicted)
         self.kept = {best: self.kept[best]}
         return tuple(trials[i] for i in range(len(self.pairs))), best
@@ -234,12 +270,13 @@ class _Audit:
         return Trial(name, self._pair(i), found.event.predicted, "")
 
     def _judge(
-        self, chosen: int, drawn: tuple[Drawn, Drawn], found: Found, readings: tuple[Reading, Reading], final: int,
-        trials: tuple[Trial, ...],
+        self, chosen: int, drawn: tuple[Drawn, Drawn], found: Found, stages: list[_Stage], trials: tuple[Trial, ...]
     ) -> Report:  # fmt: skip
-        certified = certify(found.gauge, readings, final, self.request.claim, self.request.alpha)
+        claim, alpha = self.request.claim, self.request.alpha
+        each = [(certify(found.gauge, s.readings, s.runs, claim, s.share * alpha), s.missing == 0, s) for s in stages]
+        certified, _, stage = max(each, key=lambda one: (one[0].epsilon, one[1], one[2].runs))
         outcome = Outcome(
-            found, readings, final, certified, self.trained, self.crew.workers, self.pairs[chosen].name,
+            found, stage.readings, stage.runs, certified, self.trained, self.crew.workers, self.pairs[chosen].name,
             self._pair(chosen), self.relations[chosen], trials, drawn, all(len(_wholes(d.table)) == 1 for d in drawn),
         )  # fmt: skip
         return certified_report(self.request, outcome, self.start)

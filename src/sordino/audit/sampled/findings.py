@@ -10,7 +10,7 @@ import numpy as np
 
 from sordino.audit.paper.report import Figure, Grid, Report, Series, Verdict
 from sordino.audit.sampled.bins import Binned
-from sordino.audit.sampled.bounds import uniform_error
+from sordino.audit.sampled.bounds import epsilon_lower, least_probability, most_probability, uniform_error
 from sordino.audit.sampled.certify import Certified, rounded_down
 from sordino.audit.sampled.event_words import bin_name, number, say, shows_float_digits, subject
 from sordino.audit.sampled.events import Reading
@@ -21,11 +21,14 @@ from sordino.audit.sampled.runs import Drawn
 from sordino.audit.sampled.scores import TableScore
 from sordino.audit.sampled.train import Found
 
-__all__ = ["Outcome", "Trial", "certified_report", "undecided"]
+__all__ = ["NOT_TRIED", "Outcome", "Trial", "certified_report", "undecided"]
 
 _BARS = 24
 _CURVE = 41
 _SHIFT = 0.25
+_NEARLY_ALL = 0.98
+
+NOT_TRIED = "Not tried: the time was over."
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,11 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
         )
     if min(reading.runs for reading in outcome.readings) < outcome.planned / 2:
         return Verdict.UNDECIDED, "More than half of the final runs failed or were not made in time, so nothing can be said."
+    short = _cut_short(request, outcome)
+    if short and _best_bound(outcome.planned, request) <= request.claim.epsilon:
+        return Verdict.UNDECIDED, (
+            f"{short} Whatever they had shown, so few could not have refuted {claimed}. Allow more `seconds`."
+        )
     if _exhausted(outcome):
         return Verdict.UNDECIDED, (
             "The mechanism raised in many more final runs than in training: it behaves otherwise after many runs. "
@@ -115,8 +123,23 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
             f"The outputs hold what is not looked into: {', '.join(opaque)}. Return numbers, texts, or sequences of them."
         )
     return Verdict.HOLDS, (
-        f"No violation of {claimed} was found; {needed}. This is no proof: other inputs or rarer events may show more."
+        f"No violation of {claimed} was found; {needed}. {short + ' ' if short else ''}"
+        "This is no proof: other inputs or rarer events may show more."
     )
+
+
+def _cut_short(request: Request, outcome: Outcome) -> str:
+    """That the time limit allowed fewer runs than were asked for, in words."""
+    made = outcome.trained + sum(reading.runs for reading in outcome.readings)
+    if not request.limited or made > _NEARLY_ALL * request.samples:
+        return ""
+    return f"In {number(request.seconds)} seconds there was time for {made:,} of {request.samples:,} runs."
+
+
+def _best_bound(runs: int, request: Request) -> float:
+    """The bound on epsilon if an event happened in every final run on one input and in none on the other."""
+    least, most = least_probability(runs, runs, request.alpha / 2), most_probability(0, runs, request.alpha / 2)
+    return epsilon_lower(least, most, request.claim.delta)
 
 
 def _exhausted(outcome: Outcome) -> bool:
@@ -154,6 +177,11 @@ def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
             "This may be the floating-point leak (Mironov 2012): the last binary digits of float noise show to which value "
             "it was added. Add noise on a lattice instead, as sordino.Laplace and sordino.Gaussian do."
         )
+    if verdict is Verdict.VIOLATED and (short := _cut_short(request, outcome)):
+        found.append(short)
+    untried = sum(trial.problem == NOT_TRIED for trial in outcome.trials)
+    if untried:
+        found.append(f"The time was over before {untried} of {len(outcome.trials)} pairs of inputs were tried.")
     missing = [outcome.planned - reading.runs for reading in outcome.readings]
     if any(missing):
         found.append(
