@@ -111,7 +111,7 @@ def interaction(rng: np.random.Generator) -> Batch:
 
 
 BROKEN: dict[str, tuple[Batch, str]] = {
-    "parity": (seeded(lambda g: lambda d: 2 * int(g.integers(500)) + d), "last binary digit"),
+    "parity": (seeded(lambda g: lambda d: 2 * int(g.integers(500)) + d), "odd number"),
     "none": (seeded(lambda g: lambda d: None if d and g.random() < 0.1 else float(g.integers(9))), "None"),
     "text": (seeded(lambda g: lambda d: "high" if g.random() < 0.2 + 0.6 * d else "low"), "The output is"),
     "nan": (seeded(lambda g: lambda d: math.nan if d and g.random() < 0.1 else float(g.integers(9))), "NaN"),

@@ -42,8 +42,8 @@ _PILOT, _RUNNING, _SEARCHING = 0.05, 0.7, 0.4
 """Of a time limit: what may be used to measure the speed, what runs are planned for, and what the search may take."""
 _STAGES = ((0.25, 0.05), (0.5, 0.05), (0.75, 0.1), (1, 0.79))
 """Parts of the final runs after which a time limit may end them, each with its share of the chance of error."""
-_CELLS_A_SECOND = 400_000
-"""How many numbers a second training is sure to look at; what it takes longer is taken from the final runs."""
+_CELLS_A_SECOND, _FEWEST_CELLS = 400_000, 4
+"""How many numbers a second training is likely to look at, and for how many more it works on each run."""
 
 Progress = Callable[[float, str], None]
 
@@ -86,6 +86,7 @@ def black_box(
             return undecided(request, f"The inputs cannot be compared: {checked.problem}", start)
     crew = team(mechanism, [p.d1 for p in pairs], [p.d2 for p in pairs], workers)
     audit = _Audit(request, pairs, relations, crew, mechanism, start, progress or (lambda _, __: None))
+    crew.end = audit.deadline
     try:
         return audit.report()
     except Trouble as trouble:
@@ -151,6 +152,7 @@ class _Audit:
         final = self._affordable((self.request.samples - self.trained) // 2)
         found = train(drawn[0].table, drawn[1].table, self._goal(final))
         self.progress(0.5, "final runs")
+        self._weigh(found)
         final = self._affordable(final)
         stages = self._final(chosen, found, final)
         self.progress(1.0, "done")
@@ -197,10 +199,21 @@ class _Audit:
         """So many runs, or what can be expected to be done in most of the time that is left."""
         return max(20, min(runs, int(0.8 * self._left * self.rate)))
 
+    def _weigh(self, found: Found) -> None:
+        """Final runs are made at the speed of training, and are counted besides, which can take longer."""
+        if not self.request.limited:
+            return
+        few = [table.take(slice(0, _PILOT_RUNS)) for table in found.held]
+        begin = time.monotonic()
+        for table in few:
+            found.gauge.read(table)
+        each = (time.monotonic() - begin) / max(1, min(table.size for table in few))
+        self.rate = 1 / (1 / max(self.rate, 1e-9) + each)
+
     def _trainable(self, pair: int, runs: int) -> int:
         """So many runs for training, or what can be looked at in a third of the time that is left."""
         cells = max((len(drawn.table.columns) for drawn in self.kept.get(pair, ())), default=1)
-        return min(runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / max(cells, 1)))
+        return min(runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / (cells + _FEWEST_CELLS)))
 
     def _draw(
         self, pair: int, count: int, words: str, part: tuple[float, float], limit: float | None = None
@@ -232,6 +245,7 @@ class _Audit:
         drawn = self.crew.draw(pair, count, limit, lambda _: None)
         if self.crew.workers > 1 and any(raised_always(d) for d in drawn):
             alone = Alone(self.mechanism, [p.d1 for p in self.pairs], [p.d2 for p in self.pairs])
+            alone.end = self.deadline
             again = alone.draw(pair, 1, limit, lambda _: None)
             if any(raised_always(a) and not raised_always(b) for a, b in zip(drawn, again, strict=True)):
                 self.crew.close()

@@ -140,8 +140,9 @@ def predicted(
 
 def _evidence(hits: Any, misses: Any, seen: tuple[int, int], delta: float) -> Floats:
     """The difference of two frequencies in standard deviations, 0 if it is on the wrong side."""
-    p, q = (np.asarray(x, float) / n for x, n in zip((hits, misses), seen, strict=True))
-    spread = np.sqrt(p * (1 - p) / seen[0] + q * (1 - q) / seen[1] + 1.0 / (seen[0] * seen[1]))
+    m, n = (max(runs, 1) for runs in seen)
+    p, q = np.asarray(hits, float) / m, np.asarray(misses, float) / n
+    spread = np.sqrt(p * (1 - p) / m + q * (1 - q) / n + 1 / (m * n))
     evidence: Floats = np.maximum(p - q - delta, 0.0) / spread
     return evidence
 

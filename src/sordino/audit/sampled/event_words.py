@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import numpy as np
 
 from sordino.audit.sampled.bins import Bins
 from sordino.audit.sampled.events import Event
-from sordino.audit.sampled.features import Digits, Feature, Pattern, Shape, Value, Whole, place, symbols
+from sordino.audit.sampled.features import MINUS_ZERO, ZERO, Digits, Feature, Pattern, Shape, Value, Whole, place, symbols
 from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.scores import SumScore, TableScore
 from sordino.audit.sampled.trees import TreeScore
@@ -17,6 +18,8 @@ __all__ = ["bin_name", "number", "say"]
 
 _MOST = 3
 _TINY = 1e-290
+_LAST_PLACE = -1074
+"""Where the last digit of the smallest float stands."""
 
 
 def number(value: float) -> str:
@@ -54,26 +57,93 @@ def _table(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held:
             return f"{what} is {some}"
         return f"{what} is one of {len(atoms)} of {count} kinds, such as {some}"
     if isinstance(bins.feature, Digits) and not len(atoms):
-        return _digits(bins.feature, bins, inside[:numbers])
+        return _digits(bins.feature, bins, inside[:numbers], held)
     texts = _intervals(bins, inside[:numbers]) + [f"is {bin_name(bins, int(i) + numbers, held)}" for i in atoms[:_MOST]]
     if len(atoms) > _MOST:
         texts.append(f"or one of {len(atoms) - _MOST} more")
     return f"{what} " + " or ".join(texts) if texts else f"{what} is a value that training did not see"
 
 
-def _digits(feature: Digits, bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+def _digits(
+    feature: Digits, bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]], held: tuple[Table, Table]
+) -> str:
     """Binary digits as people read them."""
     what = place(feature.name)
     if feature.what != "grain":
-        texts = _intervals(bins, inside)
-        subject = {"last digit": f"the last binary digit of {what} stands at 2^k, where k",
-                   "exponent": f"the size of {what} is 2^k to 2^(k+1), where k",
-                   "length": f"the number of binary digits of {what}"}[feature.what]  # fmt: skip
-        return f"{subject} {' or '.join(texts)}"
+        ranges = _ranges(inside)
+        if len(ranges) > 2 * _MOST:
+            return f"{feature.words} is one of {len(ranges)} kinds"
+        ends = [(math.floor(_end(bins, start)) + 1 if start else None, _whole_end(bins, end)) for start, end in ranges]
+        if feature.what == "last digit":
+            numbers = [table.column(feature.name).numbers for table in held]
+            least = 0 if all((x == np.floor(x)).all() for x in numbers) else _LAST_PLACE
+            return f"{what} is {' or '.join(_multiple(low, high, least) for low, high in ends)}"
+        say_range = _size if feature.what == "exponent" else _length
+        return f"{what} is {' or '.join(say_range(low, high) for low, high in ends)}"
     grains = [_grain(bins, i) for i in np.flatnonzero(inside).tolist()]
     first = f"{what} is {grains[0]}" if grains else f"{what} has digits that training did not see"
     rest = f", or of {len(grains) - 1} more such kinds" if len(grains) > 1 else ""
     return first + rest
+
+
+def _end(bins: Bins, place: int) -> float:
+    return float(bins.edges[place - 1])
+
+
+def _whole_end(bins: Bins, place: int) -> int | None:
+    return None if place > len(bins.edges) else math.floor(_end(bins, place))
+
+
+def _multiple(low: int | None, high: int | None, least: int) -> str:
+    """Numbers whose last binary digit stands at 2^low to 2^high; `least` is the lowest place that was seen.
+
+    0 and -0 have places below all others.
+    """
+    if high is not None and high <= ZERO:
+        return "-0" if high < ZERO else "0" if low is None or low <= MINUS_ZERO else "0 and not -0"
+    zero = "0 or " if low is None or low <= ZERO else ""
+    if zero:
+        return "a number" if high is None else f"{zero}no {_multiple_of(high + 1)}"
+    assert low is not None
+    low = max(low, least)
+    if low == _LAST_PLACE:
+        return "a number other than 0" if high is None else f"neither 0 nor {_a(_multiple_of(high + 1))}"
+    if high is None:
+        return f"{_a(_multiple_of(low))} other than 0"
+    if high == low:
+        return {0: "an odd number", 1: "twice an odd number"}.get(low, f"an odd multiple of 2^{low}")
+    return f"{_a(_multiple_of(low))} but no {_multiple_of(high + 1)}"
+
+
+def _multiple_of(place: int) -> str:
+    return {0: "whole number", 1: "even number"}.get(place, f"multiple of 2^{place}")
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def _size(low: int | None, high: int | None) -> str:
+    """Numbers whose first binary digit stands at 2^low to 2^high; 0 is below all others."""
+    if high is not None and high <= ZERO:
+        return "0"
+    above = "" if low is None or low <= ZERO else f"at least 2^{low}"
+    below = "" if high is None else f"below 2^{high + 1}"
+    return f"{' and '.join(filter(None, (above, below)))} in size" if above or below else "a number"
+
+
+def _length(low: int | None, high: int | None) -> str:
+    """Numbers by how many binary digits stand behind the first; 0 has -1."""
+    if high == 0 and low == 0:
+        return "a power of 2, or minus one"
+    if high is not None and high < 0:
+        return "0"
+    least = 0 if low is None or low < 0 else low
+    zero = "0, or " if low is None or low < 0 else ""
+    if high is None:
+        return f"{zero}a number of at least {least + 1} binary digits"
+    digits = f"{high + 1}" if least == high else f"{least + 1} to {high + 1}"
+    return f"{zero}a number of {digits} binary digits"
 
 
 def _grain(bins: Bins, index: int) -> str:
@@ -81,6 +151,8 @@ def _grain(bins: Bins, index: int) -> str:
     packed = int(bins.edges[min(index, len(bins.edges) - 1)])
     exponent = (packed + 2048) // 4096
     last = packed - 4096 * exponent
+    if last <= ZERO:
+        return "-0" if last < ZERO else "0"
     return f"between 2^{exponent} and 2^{exponent + 1} in size and its last binary digit stands at 2^{last}"
 
 
@@ -105,11 +177,16 @@ def shows_float_digits(event: Event) -> bool:
 
 def _intervals(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:
     """Runs of neighbouring bins as ranges; many of them only counted."""
-    jumps = np.diff(np.concatenate([[0], inside.astype(int), [0]]))
-    ranges = list(zip(np.flatnonzero(jumps == 1).tolist(), np.flatnonzero(jumps == -1).tolist(), strict=True))
+    ranges = _ranges(inside)
     if len(ranges) > 2 * _MOST:
         return [f"lies in one of {len(ranges)} ranges"]
     return [_range(bins, start, end) for start, end in ranges]
+
+
+def _ranges(inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
+    """Where runs of neighbouring bins start, and the bins behind their ends."""
+    jumps = np.diff(np.concatenate([[0], inside.astype(int), [0]]))
+    return list(zip(np.flatnonzero(jumps == 1).tolist(), np.flatnonzero(jumps == -1).tolist(), strict=True))
 
 
 def _range(bins: Bins, start: int, end: int) -> str:

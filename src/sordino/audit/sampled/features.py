@@ -14,12 +14,14 @@ import numpy as np
 
 from sordino.audit.sampled.outputs import Codes, Column, Floats, Table, code, mix
 
-__all__ = ["Feature", "propose"]
+__all__ = ["MINUS_ZERO", "ZERO", "Feature", "propose"]
 
 _NOT_A_NUMBER = code("not a number")
 _ALL_PAIRS = 8
 _MOST_PLACES = 32
 _FREQUENT = 0.01
+ZERO, MINUS_ZERO, SUBNORMAL = -2000, -2001, -1023
+"""What stands for the binary places of 0 and -0, and the exponent of numbers below 2^-1022."""
 _DIGITS: tuple[Any, ...] = ("last digit", "exponent", "length", "grain")
 
 
@@ -85,11 +87,12 @@ class Digits:
         length = np.where(mantissa == 0, 0, 52 - lowest)
         zero = base.numbers == 0
         if self.what == "exponent":
-            found = np.where(zero, -2000, exponent)
+            found = np.where(zero, ZERO, exponent)
         elif self.what == "length":
             found = np.where(zero, -1, length)
         else:
-            last = np.where(zero, np.where(bits < 0, -2001, -2000), exponent - length)
+            place = exponent - length + (exponent == SUBNORMAL)
+            last = np.where(zero, np.where(bits < 0, MINUS_ZERO, ZERO), place)
             found = last if self.what == "last digit" else 4096 * exponent + last
         return Column(found.astype(np.float64), base.atoms)
 

@@ -24,6 +24,7 @@ from typing import Any, Literal, Protocol
 from sordino.audit.sampled.events import Gauge, Reading
 from sordino.audit.sampled.outputs import Raised
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Runner, Trouble
+from sordino.errors import InvalidInput
 
 __all__ = ["Team", "team"]
 
@@ -41,6 +42,8 @@ class Team(Protocol):
     workers: int
     independent: bool
     """Whether runs on one input are independent of those on the other."""
+    end: float
+    """Until when a mechanism that is late for a deadline is waited for, before it is cut."""
 
     def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
         """Training runs on both inputs."""
@@ -56,10 +59,14 @@ class Team(Protocol):
 
 def team(mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any], workers: int | None) -> Team:
     """Two workers where processes can be forked and there is more than one core, else this process."""
+    can_fork = hasattr(os, "fork")
+    if workers == 2 and not can_fork:
+        rule = "two workers are forked processes, and this system (Windows, for example) cannot fork"
+        raise InvalidInput("workers=2", rule, "Leave workers out, or pass 1: all runs are then made in this process.")
     if workers is None:
         # polars keeps threads that a forked process waits for in vain
         workers = 2 if (os.cpu_count() or 1) > 1 and "polars" not in sys.modules else 1
-    if workers == 1 or not hasattr(os, "fork"):
+    if workers == 1 or not can_fork:
         return Alone(mechanism, firsts, seconds)
     try:
         return Forked(mechanism, firsts, seconds)
@@ -71,6 +78,7 @@ class Alone:
     """Both inputs in this process, one after the other."""
 
     workers = 1
+    end = 0.0
 
     def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
         self.independent = _is_ours(mechanism)
@@ -80,7 +88,7 @@ class Alone:
         """Training runs on both inputs."""
         drawn, half = list[Drawn](), deadline - max(0.0, deadline - time.monotonic()) / 2
         for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
-            with _alarm(until):
+            with _alarm(max(until, self.end)):
                 drawn.append(runner.draw(pair, count, until, lambda done, i=i: tell((i + done / count) / 2)))  # type: ignore[misc]
         a, b = drawn
         return a, b
@@ -130,6 +138,7 @@ class Forked:
     """One worker for each input."""
 
     workers = 2
+    end = 0.0
 
     def __init__(self, mechanism: Any, firsts: Sequence[Any], seconds: Sequence[Any]) -> None:
         self.independent = _is_ours(mechanism)
@@ -177,7 +186,7 @@ class Forked:
                 worker.send(question)
             waiting[worker] = side
         while waiting:
-            left = min(deadline + _GRACE - time.monotonic(), 3600)
+            left = min(max(deadline, self.end) + _GRACE - time.monotonic(), 3600)
             ready: list[Any] = wait(list(waiting), max(left, 0))
             if not ready and left <= 0:
                 self.close()
