@@ -10,6 +10,7 @@ import pytest
 
 from sordino.audit.paper.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
+from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.events import Gauge, Reading
 from sordino.audit.sampled.workers import Alone
 
@@ -75,7 +76,7 @@ def test_so_few_runs_that_no_outcome_could_refute_the_claim_are_no_pass() -> Non
     assert report.verdict is Verdict.UNDECIDED
 
     rng = np.random.default_rng(1)
-    coin = lambda _: time.sleep(0.03) or bool(rng.random() < 0.5)  # noqa: E731
+    coin = lambda _: time.sleep(0.01) or bool(rng.random() < 0.5)  # noqa: E731
     report = black_box(coin, 0, 1, epsilon=4, seconds=1.5, workers=1, neighbors="number")
     assert report.verdict is Verdict.UNDECIDED
     assert "so few could not have refuted epsilon 4" in report.summary
@@ -129,3 +130,21 @@ def test_pairs_that_were_not_tried_are_named() -> None:
     assert untried
     if report.verdict is not Verdict.UNDECIDED:
         assert any(f"before {untried} of" in note for note in report.notes)
+
+
+def test_each_stage_has_its_part_of_the_chance_of_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four statements that hold together: their chances of error are less than alpha in sum."""
+    chances: list[float] = []
+    whole = certify
+
+    def noted(gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Any, alpha: float) -> Any:
+        chances.append(alpha)
+        return whole(gauge, readings, runs, claim, alpha)
+
+    monkeypatch.setattr("sordino.audit.sampled.black_box.certify", noted)
+    black_box(Slow(0), 0, 1, epsilon=9, samples=4000, seconds=60, confidence=0.99, workers=1, neighbors="number")
+    assert len(chances) == 4
+    assert 0.0098 < sum(chances) < 0.01
+    chances.clear()
+    black_box(Slow(0), 0, 1, epsilon=9, samples=4000, confidence=0.99, workers=1, neighbors="number")
+    assert chances == [pytest.approx(0.01)]

@@ -37,7 +37,7 @@ _MOST_TRAIN = 3_000_000
 _MOST_CELLS = 30_000_000
 _ROUNDS = ((1, 50_000), (2, 100_000), (4, 250_000), (8, 500_000))
 """In each round of the search, which part of the pairs stays (1/2, 1/4, ..., two at least), and the most runs on each."""
-_PILOT_RUNS = 30_000
+_PILOT_RUNS, _FEWEST_RUNS = 30_000, 10
 _PILOT, _RUNNING, _SEARCHING = 0.05, 0.7, 0.4
 """Of a time limit: what may be used to measure the speed, what runs are planned for, and what the search may take."""
 _STAGES = ((0.25, 0.05), (0.5, 0.05), (0.75, 0.1), (1, 0.79))
@@ -146,7 +146,7 @@ class _Audit:
         searched = self.trained // 2
         count = self._trainable(chosen, int(_TRAIN * (side - searched if trials else side)))
         drawn = self._draw(chosen, count, "training", (0.2, 0.4) if trials else (0.0, 0.35))
-        problem = _no_output(drawn)
+        problem = self._too_few(drawn) or _no_output(drawn)
         if problem:
             return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
         final = self._affordable((self.request.samples - self.trained) // 2)
@@ -235,6 +235,13 @@ class _Audit:
             self._keep(pair, drawn)
         return self.kept[pair]
 
+    def _too_few(self, drawn: tuple[Drawn, Drawn]) -> str:
+        """That there is nothing to learn from, if the time was over so soon."""
+        if min(one.table.size for one in drawn) >= _FEWEST_RUNS:
+            return ""
+        made = f"{self.trained:,} of {self.request.samples:,} runs"
+        return f"In {self.request.seconds:g} seconds there was time for {made}, too few to learn from. Allow more `seconds`."
+
     def _keep(self, pair: int, drawn: tuple[Drawn, Drawn]) -> None:
         self.trained += sum(one.table.size for one in drawn)
         before = self.kept.get(pair)
@@ -277,7 +284,7 @@ class _Audit:
         name = self.pairs[i].name
         limit = time.monotonic() + max(0.02, 0.7 * seconds)
         drawn = self._draw(i, runs, f"trying {name!r}", (done, done), limit)
-        problem = _no_output(drawn)
+        problem = NOT_TRIED if min(one.table.size for one in drawn) < _FEWEST_RUNS else _no_output(drawn)
         if problem:
             return Trial(name, self._pair(i), -np.inf, problem)
         found = train(drawn[0].table, drawn[1].table, self._goal(side // 2), thorough=False)
