@@ -101,10 +101,8 @@ def _multiple(low: int | None, high: int | None, least: int) -> str:
     """
     if high is not None and high <= ZERO:
         return "-0" if high < ZERO else "0" if low is None or low <= MINUS_ZERO else "0 and not -0"
-    zero = "0 or " if low is None or low <= ZERO else ""
-    if zero:
-        return "a number" if high is None else f"{zero}no {_multiple_of(high + 1)}"
-    assert low is not None
+    if low is None or low <= ZERO:
+        return "a number" if high is None else f"0 or no {_multiple_of(high + 1)}"
     low = max(low, least)
     if low == _LAST_PLACE:
         return "a number other than 0" if high is None else f"neither 0 nor {_a(_multiple_of(high + 1))}"
