@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -86,6 +87,20 @@ class Plan:
     def sql(self, dialect: str = "duckdb") -> str:
         """The SQL that runs, in one dialect."""
         return ";\n\n".join(statement.text(dialect) for statement in self.statements)
+
+    @cached_property
+    def promise(self) -> str:
+        """What is promised about the answer, in plain words."""
+        from sordino.plan.explain import privacy_statement
+
+        return privacy_statement(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the answer should know about its numbers."""
+        from sordino.plan.explain import reading_notes
+
+        return reading_notes(self)
 
     def errors(self) -> dict[str, float | None]:
         """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""

@@ -14,7 +14,7 @@ depend on the order of rows or the number of threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import exp
@@ -57,10 +57,13 @@ class Statement:
     select: exp.Expr
     keys: int
     sums: int
+    _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def text(self, dialect: str = "duckdb") -> str:
-        """The SQL for one engine."""
-        return self.select.sql(dialect=dialect, pretty=True)
+        """The SQL for one engine, written once: before anything is charged, as writing it can fail."""
+        if dialect not in self._texts:
+            self._texts[dialect] = self.select.sql(dialect=dialect, pretty=True)
+        return self._texts[dialect]
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:

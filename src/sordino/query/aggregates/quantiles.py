@@ -148,10 +148,12 @@ class _Spread:
             rule = "cells must be sorted, different and on the grid, each with one weight that is not negative"
             raise InvalidInput(f"{cells.size} cells, {weights.size} weights", rule, "Count the weights per cell first.")
         cells, weights = cells[weights > 0], weights[weights > 0]
-        # the largest product that is ever computed: a rank times the common denominator of the levels
-        largest = float(weights.sum(dtype=np.float64)) * FINENESS * math.lcm(*(p.denominator for p in levels))
+        # the largest product that is ever computed: a rank times the common denominator of the levels. The denominator by
+        # itself counts, too: whether numbers fit into 64 bits must not depend on whether a group is empty
+        heaviest = max(1, math.ceil(weights.sum(dtype=np.float64)))
+        largest = heaviest * FINENESS * math.lcm(*(p.denominator for p in levels))
         padded: npt.NDArray[Any] = np.concatenate([np.zeros(1, np.int64), weights])
-        if largest > 2.0**60:
+        if largest > 2**60:
             padded = padded.astype(object)
         starts = np.concatenate([np.full(1, -FINENESS, np.int64), cells * FINENESS])
         return cls(positions, starts, padded, np.cumsum(padded) * FINENESS)

@@ -173,10 +173,18 @@ def _checked(text: str, tokens: list[Token], i: int) -> Token:
         return token
     if after and after.token_type == _T.STRING and after.start == token.end + 1:
         raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
-    if kind == _T.VAR:
+    # A word that is no name here: a function, a part of a date, or WITHIN GROUP. All others become names that the parser
+    # takes for nothing else. IF without brackets, for example, would begin a condition, and be read once for every guess.
+    special = (after is not None and after.token_type == _T.L_PAREN) or _in_extract(tokens, i) or word == "WITHIN"
+    wanted = _T.VAR if special else _T.IDENTIFIER
+    if kind == wanted:
         return token
-    called = after is not None and after.token_type == _T.L_PAREN
-    return Token(_T.VAR if called else _T.IDENTIFIER, token.text, token.line, token.col, token.start, token.end)
+    return Token(wanted, token.text, token.line, token.col, token.start, token.end)
+
+
+def _in_extract(tokens: list[Token], i: int) -> bool:
+    """Whether it is the part of a date in EXTRACT(year FROM day)."""
+    return i > 1 and tokens[i - 1].token_type == _T.L_PAREN and tokens[i - 2].text.upper() == "EXTRACT"
 
 
 def _begins_table(tokens: list[Token], i: int) -> bool:
