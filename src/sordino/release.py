@@ -136,7 +136,9 @@ def rehearse(plan: Plan, dialect: str = "duckdb") -> None:
         failed = type(error).__name__
     if failed:
         rule = f"its numbers leave the range that can be computed with ({failed})"
-        raise InvalidInput("this question at this price", rule, "Choose bounds, levels, an epsilon or an error less extreme.")
+        raise InvalidInput(
+            "this question at this price", rule, "Choose bounds, levels, an epsilon or an error less extreme."
+        )
 
 
 def _made_up(plan: Plan) -> Groups:

@@ -23,7 +23,7 @@ __all__ = ["parse", "parse_condition", "parse_having"]
 
 _NODES_A_WORD = 8
 """The parser tries several readings of some texts, each within others. It may make this many nodes for each word; plain
-texts take less than 3. So the work is linear, whatever the text."""
+texts take about one. So the work is linear, whatever the text."""
 
 _ROWS = "rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."
 
