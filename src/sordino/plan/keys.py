@@ -1,7 +1,7 @@
 """The keys of a grouping: public ones are all answered, private ones are selected with noise.
 
-A public text key enters the engine as its place in the list of all keys and a number as its number of steps, so that nothing
-but public keys can come back, whatever the data hold.
+A public text key enters the engine as its place in the list of all keys (one with a long list as itself, looked up in that
+list before) and a number as its number of steps, so that nothing but public keys can come back, whatever the data hold.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ __all__ = ["Plan", "make_plan"]
 
 _MOST_ROWS, _MOST_GROUPS = 2**20, 2**19
 _MOST_SQL = 2**22
-_MOST_DRAWS = 20_000
+_MOST_DRAWS = 50_000
 
 
 @dataclass(frozen=True)

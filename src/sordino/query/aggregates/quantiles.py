@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -258,15 +258,17 @@ def _draw_cut(spread: _Spread, low: int, high: int, level: Fraction, rate: Fract
             return cut
 
 
-def _offsets(reach: int) -> list[int]:
+@lru_cache(maxsize=4096)
+def _offsets(reach: int) -> tuple[int, ...]:
     """The half-widths that an interval can have: 0, 1, 2, ... growing by a fifth, up to the one that reaches both ends."""
     found, width = {0, reach}, 1.0
     while width < reach:
         found.add(math.ceil(width))
         width *= _GROWTH
-    return sorted(found)
+    return tuple(sorted(found))
 
 
+@lru_cache(maxsize=256)
 def _slack(candidates: int, slope: Fraction, confidence: Number) -> int:
     """The distance at which all wrong candidates together have no more than the probability that may fail."""
     alpha = 1 - open_unit("confidence", confidence).upper
