@@ -4,6 +4,7 @@ Prints seconds of processor time to plan and to answer, and the size of the SQL.
 """
 
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,10 @@ def session() -> so.Session:
             "category": pa.array(names).take(pa.array(generator.integers(0, CATEGORIES, ROWS))),
         }
     )
-    columns = {"age": {"type": "int", "min": 0, "max": 110}, "category": {"type": "category", "values": names}}
+    columns: dict[str, dict[str, Any]] = {
+        "age": {"type": "int", "min": 0, "max": 110},
+        "category": {"type": "category", "values": names},
+    }
     return so.Session(
         so.Dataset(table, name="v", unit="person", columns=columns, max_rows=3, max_groups=2, budget=so.Budget(10**5))
     )
