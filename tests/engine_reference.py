@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -37,18 +36,6 @@ from sordino.query.dataset import Dataset, Source, Table
 from sordino.release import exact_groups
 
 
-@dataclass(frozen=True)
-class Printed(Statement):
-    """A statement whose text is made once, since printing takes longer than running it on few rows."""
-
-    @cached_property
-    def _text(self) -> str:
-        return super().text()
-
-    def text(self, dialect: str = "duckdb") -> str:
-        return self._text
-
-
 class Bench:
     """The real engine, locked as always, with tables that can be exchanged: many small tables in one connection."""
 
@@ -63,7 +50,7 @@ class Bench:
     @staticmethod
     def printed(plan: Plan) -> list[Statement]:
         """The statements of a plan, to be run often."""
-        return [Printed(s.select, s.keys, s.sums) for s in plan.statements]
+        return list(plan.statements)
 
     def run(self, plan: Plan, statements: Sequence[Statement] | None = None) -> Exactly:
         """What the real engine and `exact_groups` make of the loaded tables."""

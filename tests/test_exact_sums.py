@@ -129,10 +129,10 @@ def test_large_shares_are_scaled_to_the_bound_and_not_beyond(family: str) -> Non
     dataset = Dataset(table, unit="id", max_rows=1, max_groups=1, columns=columns, budget={"epsilon": 100, "delta": 1e-6})
     plan = planned("SELECT c, SUM(x) AS s FROM data GROUP BY c", dataset, family)
     (sums,), reached = run(plan, table).vectors, 0.0
-    for first, second in zip(range(1, len(rows), 2), range(2, len(rows) + 1, 2), strict=True):
-        alone = Exactly(({(place,): sums[(place,)] for place in (first, second)},), (), None)
+    for first, second in zip(groups[::2], groups[1::2], strict=True):
+        alone = Exactly(({(group,): sums[(group,)] for group in (first, second)},), (), None)
         for distance in moved(plan, alone, Exactly(({},), (), None)):
-            assert not distance.broken, (rows[first - 1], distance)
+            assert not distance.broken, (first, distance)
             reached = max(reached, distance.tightness)
     assert reached > 0.999
 

@@ -186,6 +186,7 @@ def test_quantiles_are_drawn_at_the_rate_that_is_charged(
     sql = f"SELECT MEDIAN(age) AS m, QUANTILE(age, 0.9) AS q, COUNT(*) AS n FROM visits{grouped}"
     plan = session.preview(sql, epsilon=Fraction(1, 50))
     with monkeypatch.context() as patch:
+        patch.setattr("sordino.session.rehearse", lambda *_: None)
         patch.setattr("sordino.release.noisy_quantiles", seen)
         session.sql(sql, epsilon=Fraction(1, 50))
     assert len(asked) == (3 if grouped else 1)

@@ -17,11 +17,11 @@ from sqlglot import exp
 
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.engines.engine import Exact
+from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn
 from sordino.plan.channels import Source
-from sordino.plan.explain import privacy_statement, reading_notes
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
 from sordino.query import tree
@@ -29,10 +29,13 @@ from sordino.query.aggregates.estimates import Estimates
 from sordino.query.aggregates.partial import Integers
 from sordino.query.aggregates.quantiles import QuantileEstimate, noisy_quantiles, rates
 
-__all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "release"]
+__all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "release"]
 
 _ANY = exp.column("v")
 Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+_MADE_UP = (2**40, 0, -(2**40))
+"""Numbers of rows of one group, for the rehearsal; more than any table has."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,6 +113,53 @@ def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Ans
     return finished(noisy, groups.public, plan, receipt)
 
 
+def rehearse(plan: Plan, dialect: str = "duckdb") -> None:
+    """Answer made-up numbers before anything is charged: whatever could fail without data being at fault fails here.
+
+    The promise, the notes and the SQL are made now and kept by the plan. Noise, intervals, HAVING, ORDER BY and the stored
+    form are tried on groups that are empty, huge and hugely negative. No data and no watcher take part.
+    """
+    failed: str | None = None
+    try:
+        for statement in plan.statements:
+            statement.text(dialect)
+        groups = _made_up(plan)
+        with observer.watching(None):
+            answer = finished(noisy_groups(groups, plan), groups.public, plan)
+        Answer.from_json(answer.to_json())
+    except SordinoError:
+        raise
+    except Exception as error:
+        failed = type(error).__name__
+    if failed:
+        rule = f"its numbers leave the range that can be computed with ({failed})"
+        raise InvalidInput(
+            "this question at this price", rule, "Choose bounds, levels, an epsilon or an error less extreme."
+        )
+
+
+def _made_up(plan: Plan) -> Groups:
+    """Three groups with nothing, very much, and very much below nothing in them, under keys that exist."""
+    width = len(_MADE_UP)
+    key = tuple("" if key.cells is None else key.cells[0] for key in plan.keys)
+    vectors, public = [], []
+    for channel, unit in zip(plan.channels, plan.units, strict=True):
+        partial = channel.partial
+        most = unit * partial.reach.linf
+        sums = np.array([[rows * most] * len(partial.sums(_ANY)) for rows in _MADE_UP], object)
+        shown = partial.public(sums)
+        vectors.append(np.array([[rows * most] * partial.width for rows in _MADE_UP], object))
+        public.append(None if shown is None else np.maximum(shown, 0))
+    cells = tuple([_made_up_cells(column.points.cells)] * width for column in plan.quantiles)
+    found = np.array([plan.row_weight * max(rows, 0) for rows in _MADE_UP], object) if plan.private_keys else None
+    return Groups([key] * width, tuple(vectors), tuple(public), cells, found)
+
+
+def _made_up_cells(last: int) -> Cells:
+    places = np.array([0, last] if last else [0], np.int64)
+    return places, np.full(len(places), _MADE_UP[0], np.int64)
+
+
 def noisy_groups(groups: Groups, plan: Plan) -> NoisyGroups:
     """Private keys selected, then noise on every number that is not public."""
     if groups.found is not None and len(groups.found) and plan.price.selection is not None:
@@ -130,7 +180,7 @@ def finished(noisy: NoisyGroups, public: Sequence[Integers | None], plan: Plan, 
         else:
             columns.append(_key_column(plan, output, noisy.keys))
     query = plan.query
-    answer = Answer(tuple(columns), privacy_statement(plan), receipt, float(plan.cost.confidence), reading_notes(plan))
+    answer = Answer(tuple(columns), plan.promise, receipt, float(plan.cost.confidence), plan.notes)
     return answer.arranged(query.having, query.order, query.limit, query.offset)
 
 

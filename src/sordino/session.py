@@ -34,7 +34,7 @@ from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
-from sordino.release import release
+from sordino.release import rehearse, release
 
 __all__ = ["Session"]
 
@@ -138,7 +138,9 @@ class Session:
         return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**cost))
 
     def _plan(self, query: Query, offer: Cost) -> Plan:
-        return make_plan(query, self.dataset, offer, self.ledger.meter(self.analyst))
+        plan = make_plan(query, self.dataset, offer, self.ledger.meter(self.analyst))
+        rehearse(plan, self._engine.dialect)
+        return plan
 
     @property
     def remaining(self) -> Remaining:

@@ -14,6 +14,8 @@ from sordino.privacy.exact import Number, open_unit, positive, show
 __all__ = ["Cost"]
 
 _LEAST, _MOST, _FINEST = Fraction(1, 10**15), Fraction(10**30), 2**128 * 10**30
+_MOST_EPSILON = Fraction(10**6)
+"""As much as the largest budget."""
 _FINEST_DELTA = 2**1100 * 10**320
 
 
@@ -63,7 +65,7 @@ class Cost:
             rule = "key_delta must be at least 1e-300"
             raise InvalidInput(f"key_delta={show(key_delta)}", rule, "Pass a small number such as 1e-8.")
         return cls(
-            None if epsilon is None else _amount("epsilon", epsilon),
+            None if epsilon is None else _amount("epsilon", epsilon, _MOST_EPSILON),
             allowed,
             _short(open_unit("confidence", confidence).upper, up=True),
             mechanism,
@@ -84,11 +86,11 @@ class Cost:
         return ", ".join(said)
 
 
-def _amount(name: str, value: Number) -> Fraction:
+def _amount(name: str, value: Number, most: Fraction = _MOST) -> Fraction:
     """A number greater than zero that an answer can have anything to do with."""
     read = positive(name, value).lower
-    if not _LEAST <= read <= _MOST:
-        rule = f"{name} must lie between 1e-15 and 1e30"
+    if not _LEAST <= read <= most:
+        rule = f"{name} must lie between 1e-15 and 1e{len(str(most)) - 1}"
         raise InvalidInput(f"{name}={show(value)}", rule, "Pass a number such as 0.1.")
     return _short(read)
 

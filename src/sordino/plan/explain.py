@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sordino.privacy.exact import readable
+from sordino.privacy.exact import float_upper, readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.quantiles import interval_rank, rank_error, rates
 
@@ -17,10 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["explain", "privacy_statement", "reading_notes"]
 
 _WIDTH = 100
+_ASTRONOMICAL = 100
+_LARGEST = 10**300
 
 
 def _number(x: Fraction | float) -> str:
     """Four digits, without an exponent where people would not write one."""
+    if isinstance(x, Fraction) and x > _LARGEST:
+        return f"10^{len(str(math.floor(x))) - 1}"
     value = float(f"{float(x):.4g}")
     return f"{value:,.10g}" if value == 0 or 1e-4 <= abs(value) < 1e12 else f"{value:.4g}"
 
@@ -151,6 +157,14 @@ def _charge(plan: Plan) -> str:
     return f"{pure} on the pure meter, {mu} on the Gaussian meter{delta}"
 
 
+def _factor(epsilon: Fraction) -> str:
+    """e^epsilon in three digits, rounded up, as it is said to be at most this; the power itself where it is astronomical."""
+    if epsilon > _ASTRONOMICAL:
+        return f"e^{readable(epsilon)}"
+    exact = Decimal(math.nextafter(math.exp(float_upper(epsilon)), math.inf))  # the exponential of floats is off by a hair
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):.3g}"
+
+
 def privacy_statement(plan: Plan) -> str:
     """What is promised about one answer, in plain words."""
     table, price = plan.table, plan.price
@@ -159,12 +173,11 @@ def privacy_statement(plan: Plan) -> str:
     who = "row" if table.person is None else table.person
     added = table.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
-    factor = 2.718281828459045 ** float(price.epsilon)
     grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {_number(price.delta)}" if price.delta else "")
     rest = f", but for events of probability {_number(price.delta)}" if price.delta else ""
     return (
         f"Differentially private for every {who} ({grade}): whether one {who} {change} makes whatever this answer "
-        f"shows at most {factor:.3g} times as likely or unlikely{rest}."
+        f"shows at most {_factor(price.epsilon)} times as likely or unlikely{rest}."
     )
 
 

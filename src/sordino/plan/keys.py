@@ -1,7 +1,7 @@
 """The keys of a grouping: public ones are all answered, private ones are selected with noise.
 
-A public text key enters the engine as its place in the list of all keys and a number as its number of steps, so that nothing
-but public keys can come back, whatever the data hold.
+A public text key enters the engine as its place in the list of all keys (one with a long list as itself, looked up in that
+list before) and a number as its number of steps, so that nothing but public keys can come back, whatever the data hold.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import domain
 from sordino.query.meaning.expressions import key_index
+from sordino.query.meaning.reading import is_long
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Text
 
@@ -61,6 +62,9 @@ def bind_key(name: str, typed: Typed) -> Key:
         raise TooLarge(f"GROUP BY {name}", rule, "Use wider buckets, for example BUCKET(x, 10) or DATE_TRUNC('month', d).")
     values = tuple(known)
     match typed.type:
+        case Text() if is_long([str(value) for value in values]):
+            # whatever is typed as listed text is one of its values or NULL already: it is grouped by itself
+            return Key(name, typed.sql, values, values)
         case Text():
             place = nodes.place_in([str(value) for value in values], typed.sql)
             return Key(name, place, tuple(range(1, size + 1)), values)

@@ -5,14 +5,15 @@ Every error that a user can make is raised here, before anything is spent or any
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.errors import InvalidInput
+from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.channels import Channel, Quantiles, Source, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.fragments import column, named, not_null, select
@@ -32,6 +33,8 @@ from sordino.query.typed import Typed
 __all__ = ["Plan", "make_plan"]
 
 _MOST_ROWS, _MOST_GROUPS = 2**20, 2**19
+_MOST_SQL = 2**22
+_MOST_DRAWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,20 @@ class Plan:
         """The SQL that runs, in one dialect."""
         return ";\n\n".join(statement.text(dialect) for statement in self.statements)
 
+    @cached_property
+    def promise(self) -> str:
+        """What is promised about the answer, in plain words."""
+        from sordino.plan.explain import privacy_statement
+
+        return privacy_statement(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the answer should know about its numbers."""
+        from sordino.plan.explain import reading_notes
+
+        return reading_notes(self)
+
     def errors(self) -> dict[str, float | None]:
         """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""
         return _errors(self.channels, self.sources, self.units, _aggregates(self.query)[1], self.cost)(self.price)
@@ -120,6 +137,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         and all(join.kind == "left" for join in query.joins)
     )  # fmt: skip
     channels, quantiles, sources = channels_of(aggregates, names, scope, certain=certain)
+    _expect_few_draws(quantiles, possible)
     who = _contribution(table, channels, quantiles, keys, possible, certain=certain)
     scaled = who.groups if who.scaled else None
     units = tuple(1 if row_unit or (scaled is None and c.partial.bounding != "scale") else WEIGHT for c in channels)
@@ -129,17 +147,42 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     price, note = best_price(parts, cost, meter, found)
     if who.scaled and price.family == "gaussian":
         sensitivities = tuple(replace(s, l1=None) for s in sensitivities)
-    lines = _lines(scope, where, keys, channels, quantiles)
     norm: Norm = "l1" if price.family == "laplace" else "l2"
     statement = None
     if channels or private:
         terms = [Term(c.partial, None if c.value is None else f"v{i}") for i, c in enumerate(channels)]
+        lines = _lines(scope, where, keys, {f"v{i}": c.value for i, c in enumerate(channels) if c.value is not None})
         statement = group_sums(lines, terms, rows=who.rows, groups=scaled, norm=norm, found=private)
-    cells = tuple(cell_sums(lines, f"q{i}", rows=who.rows, groups=scaled) for i in range(len(quantiles)))
-    return Plan(
+    cells = tuple(
+        cell_sums(_lines(scope, where, keys, {"q": column.value}), "q", rows=who.rows, groups=scaled) for column in quantiles
+    )
+    plan = Plan(
         query, table, cost, keys, tuple(channels), tuple(quantiles), tuple(sources), who, units, sensitivities, price,
         statement, cells, note,
     )  # fmt: skip
+    _expect_small(plan)
+    return plan
+
+
+def _expect_few_draws(quantiles: list[Quantiles], groups: int | None) -> None:
+    """Refuse quantiles of very many public groups: each is drawn by itself, whether or not anybody is in the group."""
+    draws = (groups or 0) * sum(len(column.levels) for column in quantiles)
+    if draws > _MOST_DRAWS:
+        rule = f"at most {_MOST_DRAWS:,} quantiles can be drawn for one answer; these are {draws:,} in {groups:,} groups"
+        hint = "Use wider buckets, declare narrower min and max of the keys, or ask for AVG."
+        raise TooLarge(f"quantiles of {quantiles[0].what}", rule, hint)
+
+
+def _expect_small(plan: Plan) -> None:
+    """Refuse a plan that would take the engine very long whatever the data are."""
+    size = 0
+    for done, statement in enumerate(plan.statements, 1):
+        size += len(statement.text())
+        if size > _MOST_SQL:
+            parts = f"{done} of {len(plan.statements)} parts"
+            rule = f"it may become at most {_MOST_SQL:,} characters of SQL, and {parts} have more"
+            hint = "Ask for fewer quantiles or shorter conditions at once, or compute a column beforehand."
+            raise TooLarge("a question with very much SQL", rule, hint)
 
 
 def _aggregates(query: tree.Query) -> tuple[list[tree.Aggregate], list[str]]:
@@ -205,20 +248,21 @@ def _moved(who: Contribution, unit: int) -> int:
     return 0 if who.public else twice * who.groups * who.rows * unit
 
 
-def _lines(
-    scope: Scope, where: Typed | None, keys: tuple[Key, ...], channels: list[Channel], quantiles: list[Quantiles]
-) -> Lines:
-    """Person, keys and values of the rows that satisfy the condition; rows without a person are dropped."""
-    items = [named(key.sql, f"k{i}") for i, key in enumerate(keys)]
-    items += [named(c.value, f"v{i}") for i, c in enumerate(channels) if c.value is not None]
-    items += [named(q.value, f"q{i}") for i, q in enumerate(quantiles)]
-    present: list[exp.Expr] = [] if where is None else [where.sql]
+def _lines(scope: Scope, where: Typed | None, keys: tuple[Key, ...], values: Mapping[str, exp.Expr]) -> Lines:
+    """Person, keys and some values of the rows that satisfy the condition; rows without a person are dropped.
+
+    Each statement has lines with its own values only, so that all of them together grow with the question.
+    """
+    items = [named(key.sql.copy(), f"k{i}") for i, key in enumerate(keys)]
+    items += [named(value, name) for name, value in values.items()]
+    present: list[exp.Expr] = [] if where is None else [where.sql.copy()]
+    cells, lists = scope.cells([*items, *present])
     person = scope.table.person is not None
     if person:
         items.insert(0, column("u"))
         present.insert(0, not_null("u"))
-    lines = select(items or [named(exp.true(), "c")], scope.cells(), "cells", where=present)
-    return Lines(lines, tuple(f"k{i}" for i in range(len(keys))), person)
+    lines = select(items or [named(exp.true(), "c")], cells, "cells", where=present)
+    return Lines(lines, tuple(f"k{i}" for i in range(len(keys))), person, lists)
 
 
 def _errors(

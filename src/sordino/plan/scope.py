@@ -6,18 +6,22 @@ SQL is case-insensitive, so names are; a name that is not declared is refused wi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.plan.fragments import column, identifier, named, select, source
+from sordino.plan.statement import Values
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.meaning import reading
 from sordino.query.meaning.expressions import typed
 from sordino.query.typed import Typed
-from sordino.query.types import Number
+from sordino.query.types import Number, Text
 
 __all__ = ["Scope", "find"]
 
@@ -33,6 +37,19 @@ def find(kind: str, name: str, known: Iterable[str], hint: str) -> str:
     raise InvalidInput(f"{kind} {name!r}", f"no such {kind} is declared", f"{meant}Declared: {listed}. {hint}".strip())
 
 
+@dataclass(frozen=True)
+class _Listed:
+    """A column whose values are looked up in a long public list: the values, and the cell to look for."""
+
+    values: Values
+    cell: exp.Expr
+
+    @cached_property
+    def name(self) -> str:
+        """A name that tells the list, so that the engine holds it once, and that no declared table has by chance."""
+        return f"list {sha256(repr(self.values).encode()).hexdigest()[:32]}"
+
+
 class Scope:
     """The asked table and its public lookups; remembers which columns were used, for `cells`."""
 
@@ -40,6 +57,7 @@ class Scope:
         self.table = self._table(dataset, query.table)
         self._joins = [(join, self._public(dataset, join)) for join in query.joins]
         self._used: dict[tuple[str, str], tuple[str, Typed]] = {}
+        self._listed: dict[str, _Listed] = {}
         names = [self.table.name, *(table.name for _, table in self._joins)]
         if len(set(names)) < len(names):
             raise InvalidInput(f"table {names[-1]!r}", "a table can be named once", "Look it up in one join.")
@@ -72,9 +90,18 @@ class Scope:
             rule = f"it names the protected persons of {table.name} and is not declared as a column"
             raise InvalidInput(f"column {name!r}", rule, f"Use COUNT(DISTINCT {name}), or declare what is public of it.")
         key, declared = (table.name, name), table.columns[name]
+        values = getattr(declared.type, "values", None)
         if key not in self._used:
-            self._used[key] = (f"c{len(self._used)}", reading.read(declared, column(name, table.name)))
+            alias = f"c{len(self._used)}"
+            if isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values):
+                listed = _Listed(values, reading.raw(declared.type, column(name, table.name)))
+                self._listed[alias] = listed
+                self._used[key] = alias, Typed(replace(declared.type, nullable=True), column("value", alias))
+            else:
+                self._used[key] = alias, reading.read(declared, column(name, table.name))
         alias, cleaned = self._used[key]
+        if alias in self._listed:
+            return Typed(cleaned.type, column(alias))
         if reading.is_category(declared.type) and table is self.table:
             # cleaned where it is used, so that a key can be grouped by its place alone
             self._used[key] = (alias, Typed(cleaned.type, column(name, table.name)))
@@ -106,18 +133,33 @@ class Scope:
         declared = self.table.columns[find("column", named.name, self.table.columns, "")]
         return not getattr(declared.type, "nullable", True)
 
-    def cells(self) -> exp.Select:
-        """All columns that were used, cleaned, with the person as `u`; to be called last."""
+    def cells(self, mentioned: Iterable[exp.Expr]) -> tuple[exp.Select, Mapping[str, Values]]:
+        """The columns that these expressions mention, cleaned, with the person as `u`, and the long lists needed for it.
+
+        To be called after everything was read.
+        """
         matches = [self._match(join, public) for join, public in self._joins]
-        own = self._columns(self.table)
+        wanted = {found.name for part in (*mentioned, *matches) for found in part.find_all(exp.Column)}
+        own = self._columns(self.table, wanted)
         if self.table.person is not None:
             own.insert(0, named(column(self.table.person_column, self.table.name), "u"))
-        cells = select(own or [named(exp.true(), "c")], source(self.table.name))
+        cells = self._cleaned(own or [named(exp.true(), "c")], self.table, wanted)
         for i, ((join, public), match) in enumerate(zip(self._joins, matches, strict=True)):
-            looked_up = self._lookup(public).subquery(identifier(f"p{i}"), copy=False)
+            looked_up = self._lookup(public, wanted).subquery(identifier(f"p{i}"), copy=False)
             kind = "LEFT" if join.kind == "left" else "INNER"
             cells = select([exp.Star()], cells, f"q{i}").join(looked_up, on=match, join_type=kind, copy=False)
-        return cells
+        return cells, {listed.name: listed.values for alias, listed in self._listed.items() if alias in wanted}
+
+    def _cleaned(self, items: list[exp.Expr], table: Table, wanted: Collection[str]) -> exp.Select:
+        """The items of a table's rows, each row with what it finds in the long lists of its columns: at most one value."""
+        rows = select(items, source(table.name))
+        for (owner, _), (alias, _) in self._used.items():
+            if owner == table.name and alias in self._listed and alias in wanted:
+                listed = self._listed[alias]
+                relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(alias), table=True)
+                same = exp.EQ(this=column("value", alias), expression=listed.cell.copy())
+                rows = rows.join(relation, on=same, join_type="LEFT", copy=False)
+        return rows
 
     def _match(self, join: tree.Join, public: Table) -> exp.Expr:
         for left, right in join.on:
@@ -129,16 +171,16 @@ class Scope:
         pairs = [tree.Call("=", (left, tree.Column(right, public.name))) for left, right in join.on]
         return exp.and_(*(typed(pair, self.read).sql for pair in pairs))
 
-    def _columns(self, table: Table) -> list[exp.Expr]:
-        used = [entry for (owner, _), entry in self._used.items() if owner == table.name]
-        return [named(cleaned.sql, alias) for alias, cleaned in used]
+    def _columns(self, table: Table, wanted: Collection[str]) -> list[exp.Expr]:
+        used = [entry for (owner, _), entry in self._used.items() if owner == table.name and entry[0] in wanted]
+        return [named(cleaned.sql.copy(), alias) for alias, cleaned in used]
 
-    def _lookup(self, public: Table) -> exp.Select:
-        """The used columns of a public table, certainly one row for each key whatever the file holds."""
+    def _lookup(self, public: Table, wanted: Collection[str]) -> exp.Select:
+        """The wanted columns of a public table, certainly one row for each key whatever the file holds."""
         keys = [self._used[public.name, name][0] for name in public.key]
-        others = [entry[0] for (owner, _), entry in self._used.items() if owner == public.name and entry[0] not in keys]
-        one = [named(exp.Min(this=column(alias)), alias) for alias in others]
-        rows = select(self._columns(public), source(public.name))
+        used = [alias for (owner, _), (alias, _) in self._used.items() if owner == public.name]
+        one = [named(exp.Min(this=column(alias)), alias) for alias in used if alias in wanted and alias not in keys]
+        rows = self._cleaned(self._columns(public, wanted), public, wanted)
         return select([*(column(key) for key in keys), *one], rows, "r", group=keys)
 
 

@@ -13,9 +13,9 @@ depend on the order of rows or the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from sqlglot import exp
 
@@ -24,9 +24,11 @@ from sordino.plan.sensitivity import WEIGHT
 from sordino.query.aggregates.partial import Partial
 from sordino.query.types import LARGEST
 
-__all__ = ["Lines", "Norm", "Statement", "Term", "cell_sums", "group_sums"]
+__all__ = ["Lines", "Norm", "Statement", "Term", "Values", "cell_sums", "group_sums"]
 
 Norm = Literal["l1", "l2"]
+Values: TypeAlias = tuple[str, ...] | tuple[int, ...]
+"""A public list."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Lines:
     select: exp.Select
     keys: tuple[str, ...]
     person: bool
+    lists: Mapping[str, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,23 @@ class Term:
 
 @dataclass(frozen=True)
 class Statement:
-    """One SELECT; the first columns are keys, the others whole numbers. `text` is for a dialect of sqlglot."""
+    """One SELECT; the first columns are keys, the others whole numbers. `text` is for a dialect of sqlglot.
+
+    `lists` are relations that the SELECT reads beside the declared tables: public lists too long to be written into it, each
+    with one column `value` of text or BIGINT in which no value is twice. The engine holds them before it runs the SELECT.
+    """
 
     select: exp.Expr
     keys: int
     sums: int
+    lists: Mapping[str, Values] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def text(self, dialect: str = "duckdb") -> str:
-        """The SQL for one engine."""
-        return self.select.sql(dialect=dialect, pretty=True)
+        """The SQL for one engine, written once: before anything is charged, as writing it can fail."""
+        if dialect not in self._texts:
+            self._texts[dialect] = self.select.sql(dialect=dialect, pretty=True)
+        return self._texts[dialect]
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:
@@ -82,7 +93,7 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
             for s, name in zip(term.partial.sums(_argument(term)), inner, strict=True)
         ]
         sums += [named(count_rows(), "found")] if found else []
-        return Statement(_by(lines.keys, [*keys, *sums], lines), len(keys), len(sums))
+        return Statement(_by(lines.keys, [*keys, *sums], lines), len(keys), len(sums), lines.lists)
     shares = _shares(lines, terms, names)
     sums = []
     for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
@@ -91,7 +102,7 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     if found:
         sums.append(named(_sum(whole(WEIGHT) if groups is None else _full(column("w"))), "found"))
     if groups is None:
-        return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums))
+        return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums), lines.lists)
     weights = [
         named(_person_weight(*_size(term, i, inner[0], rows), groups, norm), f"w{i}")
         for i, (term, inner) in enumerate(zip(terms, names, strict=True))
@@ -100,7 +111,7 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
         weights.append(named(_person_weight(whole(1), 1, groups, "l1"), "w"))
     spread = select([column("u"), *weights], "shares", group=["u"], having=[_lighter(weights)])
     result = _with(select([*keys, *sums], "shares", group=lines.keys), "spread", spread, using=["u"])
-    return Statement(_with(result, "shares", shares), len(keys), len(sums))
+    return Statement(_with(result, "shares", shares), len(keys), len(sums), lines.lists)
 
 
 def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Statement:
@@ -108,7 +119,7 @@ def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Sta
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
-        return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1)
+        return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1, lines.lists)
     items = [column("u"), *keys, named(count_rows(), "c")]
     shares = _by(cell, items, lines, "u")
     rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
@@ -123,7 +134,7 @@ def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Sta
         weights = [named(_person_weight(_least(column("n"), rows), rows, groups, "l1"), "w0")]
         spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
         result = _with(result, "spread", spread, using=["u"])
-    return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1)
+    return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1, lines.lists)
 
 
 def _full(weight: exp.Expr) -> exp.Expr:

@@ -9,7 +9,7 @@ import contextlib
 import numbers
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import duckdb
@@ -21,7 +21,7 @@ from sordino.engines.engine import Exact
 from sordino.engines.gate import pinned, unreadable
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.fragments import GATE
-from sordino.plan.statement import Statement
+from sordino.plan.statement import Statement, Values
 from sordino.privacy.exact import show
 from sordino.query.dataset import Table
 
@@ -68,6 +68,7 @@ class DuckDB:
         tables = list(tables)
         self._files = pinned(tables)
         self._lock = threading.Lock()
+        self._held: set[str] = set()
         self._closing = threading.Lock()
         self._scratch = Scratch()
         # A connection made in a notebook kernel has a bar of its own that wants ipywidgets; a cursor has none.
@@ -119,6 +120,7 @@ class DuckDB:
         """The exact sums of a statement."""
         rows: list[tuple[Any, ...]] | None = None
         with self._lock, contextlib.suppress(Exception):  # whatever an error says may quote a cell
+            self._hold(statement.lists)
             rows = self._connection.execute(statement.text(self.dialect)).fetchall()
         if rows is None:
             raise EngineFailed
@@ -127,6 +129,19 @@ class DuckDB:
         for j, cells in enumerate(columns[statement.keys :]):
             sums[:, j] = cells
         return Exact(tuple(list(cells) for cells in columns[: statement.keys]), sums)
+
+    def _hold(self, lists: Mapping[str, Values]) -> None:
+        """Keep public lists as relations with a column `value`, each until the end: its name tells its contents."""
+        import pyarrow as pa
+
+        for name, values in lists.items():
+            if name not in self._held:
+                kind = pa.string() if isinstance(values[0], str) else pa.int64()
+                arriving = f"{name} arriving"
+                self._connection.register(arriving, pa.table({"value": pa.array(values, kind)}))
+                self._connection.execute(f"CREATE TEMP TABLE {quoted(name)} AS SELECT * FROM {quoted(arriving)}")  # noqa: S608
+                self._connection.unregister(arriving)
+                self._held.add(name)
 
     @property
     def progress(self) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -145,10 +146,12 @@ class _Spread:
             rule = "cells must be sorted, different and on the grid, each with one weight that is not negative"
             raise InvalidInput(f"{cells.size} cells, {weights.size} weights", rule, "Count the weights per cell first.")
         cells, weights = cells[weights > 0], weights[weights > 0]
-        # the largest product that is ever computed: a rank times the common denominator of the levels
-        largest = float(weights.sum(dtype=np.float64)) * FINENESS * math.lcm(*(p.denominator for p in levels))
+        # the largest product that is ever computed: a rank times the common denominator of the levels. The denominator by
+        # itself counts, too: whether numbers fit into 64 bits must not depend on whether a group is empty
+        heaviest = max(1, math.ceil(weights.sum(dtype=np.float64)))
+        largest = heaviest * FINENESS * math.lcm(*(p.denominator for p in levels))
         padded: npt.NDArray[Any] = np.concatenate([np.zeros(1, np.int64), weights])
-        if largest > 2.0**60:
+        if largest > 2**60:
             padded = padded.astype(object)
         starts = np.concatenate([np.full(1, -FINENESS, np.int64), cells * FINENESS])
         return cls(positions, starts, padded, np.cumsum(padded) * FINENESS)
@@ -253,15 +256,17 @@ def _draw_cut(spread: _Spread, low: int, high: int, level: Fraction, rate: Fract
             return cut
 
 
-def _offsets(reach: int) -> list[int]:
+@lru_cache(maxsize=4096)
+def _offsets(reach: int) -> tuple[int, ...]:
     """The half-widths that an interval can have: 0, 1, 2, ... growing by a fifth, up to the one that reaches both ends."""
     found, width = {0, reach}, 1.0
     while width < reach:
         found.add(math.ceil(width))
         width *= _GROWTH
-    return sorted(found)
+    return tuple(sorted(found))
 
 
+@lru_cache(maxsize=256)
 def _slack(candidates: int, slope: Fraction, confidence: Number) -> int:
     """The distance at which all wrong candidates together have no more than the probability that may fail."""
     alpha = 1 - open_unit("confidence", confidence).upper

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
@@ -18,6 +20,10 @@ from sordino.query.front.sql_tokens import Words, read_words, shortened
 from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
 
 __all__ = ["parse", "parse_condition", "parse_having"]
+
+_NODES_A_WORD = 8
+"""The parser tries several readings of some texts, each within others. It may make this many nodes for each word; plain
+texts take about one. So the work is linear, whatever the text."""
 
 _ROWS = "rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."
 
@@ -67,9 +73,14 @@ def _condition(text: str) -> exp.Expression:
 
 def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
     tokens = [*before, *words.tokens]
+    parser = DuckDB().parser(max_nodes=_NODES_A_WORD * len(tokens))
     try:
-        trees = DuckDB().parser().parse(tokens, words.text)  # type: ignore[arg-type]
+        trees = parser.parse(tokens, words.text)  # type: ignore[arg-type]
     except ParseError as error:
+        if parser._node_count > parser.max_nodes:
+            rule = "it takes too many attempts to read, since some of its words can mean several things"
+            hint = "Put names into double quotes, or ask a smaller question."
+            raise UnsupportedSQL(shortened(words.text), rule, hint) from error
         raise _syntax_error(words, error) from error
     except RecursionError as error:
         raise UnsupportedSQL(shortened(words.text), "it is nested too deep", "Ask several smaller questions.") from error
@@ -81,6 +92,9 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
         raise UnsupportedSQL(
             shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly."
         )
+    for name in trees[0].find_all(exp.Identifier):
+        if re.fullmatch(r"\w+", name.this):
+            name.set("quoted", False)  # words were made names by quoting them (sql_tokens.py); messages show them as written
     return trees[0]
 
 

@@ -6,6 +6,7 @@ that we do not use ever runs: some of those parts take time exponential in the n
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -137,7 +138,9 @@ def read_words(text: str) -> Words:
         )
     while tokens and tokens[-1].token_type == _T.SEMICOLON:
         tokens.pop()
-    checked = tuple(_checked(text, tokens, i) for i in range(len(tokens)))
+    turns = ((token.token_type == _T.L_PAREN) - (token.token_type == _T.R_PAREN) for token in tokens)
+    opened = itertools.accumulate(turns)  # brackets up to each word
+    checked = tuple(_checked(text, tokens, i, outside=not depth) for i, depth in enumerate(opened))
     _check_depth(text, checked)
     return Words(text, checked)
 
@@ -147,12 +150,16 @@ def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None 
     return UnsupportedSQL(f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason)
 
 
-def _checked(text: str, tokens: list[Token], i: int) -> Token:
-    """The token if the parser may see it; as a plain name if it is a keyword that we do not use."""
+def _checked(text: str, tokens: list[Token], i: int, *, outside: bool) -> Token:
+    """The token if the parser may see it; as a plain name if it is a keyword that we do not use.
+
+    `outside` says that it stands within no brackets.
+    """
     token, kind = tokens[i], tokens[i].token_type
     after = tokens[i + 1] if i + 1 < len(tokens) else None
     word = token.text.upper()
-    if kind == _T.STRING and _begins_table(tokens, i):
+    named = outside and _begins_table(tokens, i)
+    if kind == _T.STRING and named:
         raise _refuse(text, token, ("files cannot be read by a question", "Ask about a declared table by its name."))
     if kind in _LEAVES - {_T.VAR}:
         if kind == _T.NUMBER and after and after.start == token.end + 1 and after.token_type not in _SYMBOLS:
@@ -168,26 +175,31 @@ def _checked(text: str, tokens: list[Token], i: int) -> Token:
     if not re.fullmatch(r"[^\W\d][\w$\s]*", written):  # neither a sign nor a prefixed text such as E'a'
         default = "it is not part of the supported SQL", "See docs/sql.md for what is; text goes into plain single quotes."
         raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
-    _check_word(text, tokens, i, word, after)
+    _check_word(text, tokens, i, word, after, named=named)
     if kind in _KEYWORDS or (kind in _DATES and after and after.token_type == _T.STRING):
         return token
     if after and after.token_type == _T.STRING and after.start == token.end + 1:
         raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
-    if kind == _T.VAR:
+    # A word that is no name here: a function, a part of a date, or WITHIN GROUP. All others become names that the parser
+    # takes for nothing else. IF without brackets, for example, would begin a condition, and be read once for every guess.
+    special = (after is not None and after.token_type == _T.L_PAREN) or _in_extract(tokens, i) or word == "WITHIN"
+    wanted = _T.VAR if special else _T.IDENTIFIER
+    if kind == wanted:
         return token
-    called = after is not None and after.token_type == _T.L_PAREN
-    return Token(_T.VAR if called else _T.IDENTIFIER, token.text, token.line, token.col, token.start, token.end)
+    return Token(wanted, token.text, token.line, token.col, token.start, token.end)
+
+
+def _in_extract(tokens: list[Token], i: int) -> bool:
+    """Whether it is the part of a date in EXTRACT(year FROM day)."""
+    return i > 1 and tokens[i - 1].token_type == _T.L_PAREN and tokens[i - 2].text.upper() == "EXTRACT"
 
 
 def _begins_table(tokens: list[Token], i: int) -> bool:
-    """Whether a table is named here: after FROM or JOIN, but not after the FROM of EXTRACT(year FROM day)."""
-    if not i or tokens[i - 1].token_type not in {_T.FROM, _T.JOIN}:
-        return False
-    opened = sum((t.token_type == _T.L_PAREN) - (t.token_type == _T.R_PAREN) for t in tokens[:i])
-    return opened == 0
+    """Whether a table is named here, outside of brackets: after FROM or JOIN."""
+    return i > 0 and tokens[i - 1].token_type in {_T.FROM, _T.JOIN}
 
 
-def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token | None) -> None:
+def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token | None, *, named: bool) -> None:
     token = tokens[i]
     word = " ".join(word.split())
     if token.token_type == _T.SELECT and i:
@@ -202,7 +214,7 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
         raise _refuse(text, token, _PATTERNS)
     if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS:
         raise _refuse(text, token, _REFUSED_CALLS[word])
-    if after.token_type == _T.L_PAREN and _begins_table(tokens, i):
+    if after.token_type == _T.L_PAREN and named:
         raise _refuse(
             text,
             token,

@@ -7,6 +7,7 @@ text is cut. A column declared without NULLs is still read as one that may have 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
@@ -18,7 +19,9 @@ from sordino.query.meaning import intervals, nodes
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
-__all__ = ["is_category", "read"]
+__all__ = ["is_category", "is_long", "raw", "read"]
+
+_LONG, _LONG_TEXT = 64, 2000
 
 
 def read(column: dataset.Column, sql: exp.Expression) -> Typed:
@@ -49,6 +52,19 @@ def read(column: dataset.Column, sql: exp.Expression) -> Typed:
 def is_category(declared: Type) -> bool:
     """Whether a column's texts are listed."""
     return isinstance(declared, Text) and declared.values is not None
+
+
+def is_long(values: Sequence[object]) -> bool:
+    """Whether a list is too long to be written into SQL at each use; the engine then looks values up in a relation.
+
+    Written out, n values cost n comparisons a row, and their length once or twice a mention.
+    """
+    return len(values) > _LONG or sum(len(v) for v in values if isinstance(v, str)) > _LONG_TEXT
+
+
+def raw(declared: Text | Number, sql: exp.Expression) -> exp.Expression:
+    """A cell as it is looked up in the list of its declared values: text, or a whole number of 64 bits; never fails."""
+    return nodes.cast(sql.copy(), "varchar") if isinstance(declared, Text) else nodes.try_cast(sql.copy(), "bigint")
 
 
 def _clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
