@@ -20,7 +20,7 @@ from sordino.engines.engine import Exact
 from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
-from sordino.mechanisms.observer import drawn
+from sordino.mechanisms.observer import drawn, watching
 from sordino.plan.channels import Source
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
@@ -124,7 +124,7 @@ def rehearse(plan: Plan, dialect: str = "duckdb") -> None:
         for statement in plan.statements:
             statement.text(dialect)
         groups = _made_up(plan)
-        with observer.watching(None):
+        with watching(None):
             answer = finished(noisy_groups(groups, plan), groups.public, plan)
         Answer.from_json(answer.to_json())
     except SordinoError:
