@@ -35,7 +35,7 @@ _A = ParamSpec("_A")
 _T = TypeVar("_T")
 
 _BASES: dict[str, type[LaplaceLoss | GaussianLoss]] = {"gaussian": GaussianLoss, "laplace": LaplaceLoss}
-_NORMAL_ERROR = 2.0**-34  # of a float cell of sampled Gaussian noise; measured against balls it is below 2^-38
+_NORMAL_ERROR = 2.0**-33  # of a float cell of sampled Gaussian noise; measured against balls it is below 2^-36
 _MOST_TERMS = 2000  # of a binomial sum; beyond it an integral is faster
 
 
