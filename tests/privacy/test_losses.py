@@ -14,7 +14,6 @@ from flint import arb
 import sordino as so
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, lower, upper, working
-from sordino.privacy.loss.law import CELL_ERROR
 
 F = Fraction
 
@@ -102,7 +101,7 @@ def test_float_laws_agree_with_balls(kind: Any, shift: Fraction) -> None:
     for a, b, cell in zip(edges.tolist(), edges[1:].tolist(), p.tolist(), strict=False):
         atoms = sum(mass for value, mass in law.atoms if a < value <= b)
         exact = certified(partial(loss.mass_ball, F(a), F(b)))
-        assert abs(float(exact.mid()) - atoms - cell) <= 4 * CELL_ERROR * (cell + atoms) + 1e-15 * atoms + 1e-300
+        assert abs(float(exact.mid()) - atoms - cell) <= 4 * law.error * (cell + atoms) + 1e-15 * atoms + 1e-300
     inside = (p > 0) & (edges[:-1] >= law.low) & (edges[1:] <= law.high)
     ratio = np.log(p[inside] / q[inside])
     assert inside.sum() > 10
@@ -132,7 +131,7 @@ def test_the_law_of_laplace_noise_at_any_shift(shift: Fraction) -> None:
             low, high, end = ball(F(a)) / 2, ball(F(b)) / 2, ball(F(t)) / 2
             exact = ((high - end).exp() - (low - end).exp()) / 2, ((-low - end).exp() - (-high - end).exp()) / 2
         for found, value in zip((under_p, under_q), exact, strict=True):
-            assert abs(found - float(value.mid())) <= CELL_ERROR * float(value.mid()) + 1e-300
+            assert abs(found - float(value.mid())) <= law.error * float(value.mid()) + 1e-300
     for view in (loss.rho(), loss.mu(), loss.maximum(), loss.epsilon(1e-6), loss.rdp(2), loss.delta(1), loss.trade_off(0.1)):
         assert math.isfinite(view)
 

@@ -29,6 +29,8 @@ _FAR = 500.0
 _MOST_EXPONENT = 600.0
 """A probability of e^600 and more is one, however small the error that was multiplied by it."""
 _ROUNDS = 6
+_BISECTIONS = 60
+_SCAN = 13
 _BELOW = 2.0
 """How much coarser the grid of the lower end may be: the upper end is the promise."""
 
@@ -46,6 +48,10 @@ class Bracket:
 
     lower: float
     upper: float
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):  # plain numbers, whatever arrays they come from
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     def __and__(self, other: Bracket) -> Bracket:
         return Bracket(max(self.lower, other.lower), min(self.upper, other.upper))
@@ -221,9 +227,12 @@ def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:
         if any(law.infinite >= 1 for law, _ in parts):
             return 1 - 2.0**-40
         return -math.expm1(sum(count * math.log1p(-law.infinite) for law, count in parts)) * (1 - 2.0**-40)
-    if grids is None:
-        return sum(count * law.infinite for law, count in parts) * (1 + 2.0**-40)
-    return sum(count * part.infinite for part, count in grids.parts) * (1 + 2.0**-40)
+    each = [(law.infinite, count) for law, count in parts]
+    if grids is not None:
+        each = [(part.infinite, count) for part, count in grids.parts]
+    if any(chance >= 1 for chance, _ in each):
+        return 1.0
+    return -math.expm1(sum(count * math.log1p(-chance) for chance, count in each)) * (1 + 2.0**-40)
 
 
 def _value_error(grids: Sum) -> float:
@@ -257,10 +266,14 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
     if delta is not None:
         middle = math.log(math.sqrt(-2 * math.log(delta)) / scale)
         a, b = middle - 5, middle + 3
+    # cut tails can give the bound more than one valley, so the lowest of some places is where one is closed in on
+    places = np.linspace(a, b, _SCAN).tolist()
+    lowest = min(range(_SCAN), key=[bound(x) for x in places].__getitem__)
+    a, b = places[max(lowest - 1, 0)], places[min(lowest + 1, _SCAN - 1)]
     ratio = (math.sqrt(5) - 1) / 2
     c, d = b - ratio * (b - a), a + ratio * (b - a)
     at_c, at_d = bound(c), bound(d)
-    for _ in range(8):
+    for _ in range(5):
         if at_c < at_d:
             b, d, at_d = d, c, at_c
             c = b - ratio * (b - a)
@@ -319,16 +332,37 @@ def _solve(window: Window, target: float, side: int) -> float:
     a = np.cumsum((window.masses * weights)[::-1])[::-1]
     b = np.cumsum((window.masses * weights * np.exp(np.minimum(300.0, middle - x)))[::-1])[::-1]
     wanted = math.exp(max(-700.0, min(700.0, math.log(target) - window.log_moment + tilt * middle)))
-    after = np.append(a[1:] - np.exp(np.minimum(100.0, x[:-1] - middle)) * b[1:], 0.0)  # delta at x[i], but for rounding
+    after = np.append(a[1:] - np.exp(np.minimum(600.0, x[:-1] - middle)) * b[1:], 0.0)  # delta at x[i], but for rounding
     j = int(np.argmax(after <= wanted))
     gap = a[j] - wanted
     epsilon = middle + math.log(gap / b[j]) if gap > 0 and b[j] > 0 else float(x[0])
     least = 2.0**-36 * (1 + abs(epsilon))
     slope = math.exp(min(700.0, epsilon - middle + window.log_moment - tilt * middle)) * float(b[j])
-    for _ in range(16):
+    for _ in range(4):
         off = (_delta(window, epsilon, side) - target) * side
         if off <= 0:
             return epsilon
         epsilon += side * (least + (1.5 * off / slope if slope > 0 else 0.0))
         least *= 32
-    return side * math.inf
+    return _bisected(window, target, side)
+
+
+def _bisected(window: Window, target: float, side: int) -> float:
+    """The same without a proposal: delta's end, which falls from below its largest value on, is bisected."""
+    x = window.values
+    peak = int(np.argmax(window.masses))
+    good, bad = (float(x[-1]), float(x[0])) if side > 0 else (float(x[0]), float(x[-1]))
+    if side < 0:  # far before the bulk nothing is certain from below; start where something is
+        starts = x[np.linspace(0, peak, 17).astype(int)].tolist()
+        good = max((e for e in starts if _delta(window, e, -1) >= target), default=-math.inf)
+    if not math.isfinite(good) or (_delta(window, good, side) - target) * side > 0:
+        return side * math.inf
+    for _ in range(_BISECTIONS):
+        middle = (good + bad) / 2
+        if abs(good - bad) <= 2.0**-30 * (abs(good) + abs(bad)) or middle in (good, bad):
+            break
+        if (_delta(window, middle, side) - target) * side <= 0:
+            good = middle
+        else:
+            bad = middle
+    return good

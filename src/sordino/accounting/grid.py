@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sordino.privacy.loss.law import CELL_ERROR, Floats, Law
+from sordino.privacy.loss.law import Floats, Law
 
 __all__ = ["ALIGNED", "OnGrid", "from_above", "from_below", "reach"]
 
@@ -91,7 +91,7 @@ def from_above(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
         inner, ratio = p[1:-1], np.ones(count - 1)
         q[q < _FAINT] = 0.0  # to take less of q than there is only moves more up, as does the smaller exponential
         np.divide(q[1:-1] * np.exp(np.minimum(grid[:-1], _MOST_EXPONENT)), inner, out=ratio, where=inner > 0)
-        up = np.clip((1 - ratio + 4 * CELL_ERROR) / -math.expm1(-spacing), 0, 1)
+        up = np.clip((1 - ratio + 4 * law.error) / -math.expm1(-spacing), 0, 1)
         masses[1:] += inner * up
         masses[:-1] += inner * (1 - up)
     for value, probability in law.atoms:
@@ -101,7 +101,7 @@ def from_above(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
         masses[i] += probability * (1 - up_one)
         if up_one:
             masses[i + 1] += probability * up_one
-    return OnGrid(origin + spacing * first, spacing, masses * (1 + 2 * CELL_ERROR), infinite * (1 + 2 * CELL_ERROR))
+    return OnGrid(origin + spacing * first, spacing, masses * (1 + 2 * law.error), infinite * (1 + 2 * law.error))
 
 
 def _atom_weight(part: float, spacing: float) -> float:
@@ -133,6 +133,6 @@ def from_below(law: Law, spacing: float, origin: float, tail: float) -> OnGrid:
     mean = float((p * residual)[kept].sum() / total)
     spread = residual[kept] - mean
     variance = float((p[kept] * spread**2).sum() / total)
-    masses = np.where(kept, p, 0.0) * (1 - 2 * CELL_ERROR)
+    masses = np.where(kept, p, 0.0) * (1 - 2 * law.error)
     worst = max(0.0, -float(spread.min()))
-    return OnGrid(origin + spacing * first + mean - 4 * CELL_ERROR, spacing, masses, 0.0, variance, worst)
+    return OnGrid(origin + spacing * first + mean - 4 * law.error, spacing, masses, 0.0, variance, worst)

@@ -20,6 +20,7 @@ import numpy as np
 from flint import arb
 
 from sordino.accounting.bracket import ACCURACY, Bracket, delta_bracket, epsilon_bracket
+from sordino.accounting.closed_forms import rdp, zcdp
 from sordino.accounting.convolve import Sum
 from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput, TooLarge
@@ -44,12 +45,22 @@ def total(parts: Iterable[tuple[Loss, int]]) -> Loss:
     for loss, count in parts:
         for inner, times in loss.parts if isinstance(loss, Total) else ((loss, 1),):
             counter[inner] += times * count
+    _expect_one_relation(counter)
     ordered = sorted(counter.items(), key=lambda item: item[0].to_json())
     if not ordered:
         raise InvalidInput("no losses", "a plan must hold at least one loss", "Add a loss to it.")
     if len(ordered) == 1 and ordered[0][1] == 1:
         return ordered[0][0]
     return Total(tuple(ordered))
+
+
+def _expect_one_relation(losses: Iterable[Loss]) -> None:
+    """Refuse a plan in which one loss is of an added or removed person and another of a replaced one."""
+    known = {loss.relation: loss for loss in losses if loss.relation is not None}
+    if len(known) > 1:
+        both = " and ".join(f"{loss!r} ({relation.value})" for relation, loss in known.items())
+        rule = "losses of a plan must be of one relation of neighbours: add_remove or replace"
+        raise InvalidInput(both, rule, "Build all of them for the same relation, such as neighbors='replace'.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,13 +92,16 @@ class Total(Loss):
         root = certified(lambda: ball(square).sqrt())
         return GaussianLoss(exact_lower(root)), GaussianLoss(exact_upper(root))
 
-    def _directions(self) -> list[list[tuple[Law, int]]]:
-        """The laws to add, for each way in which the pairs can be turned.
+    def _directions(self, attained: bool = False) -> list[list[tuple[Law, int]]]:
+        """The laws to add, for each way in which the pairs can be turned; `attained`: of releases that there are.
 
         Sampled losses turn together (the person is there, or not). A finite pair does not say which side has the person, so
         each that is not symmetric turns by itself; all uses of one turn alike.
         """
-        laws = [(loss.laws(), count, isinstance(loss, FiniteLoss)) for loss, count in self._others]
+        laws = [
+            (loss.attained_laws() if attained else loss.laws(), count, isinstance(loss, FiniteLoss))
+            for loss, count in self._others
+        ]
         if self._gaussians is not None:
             laws.append((self._gaussians[1].laws(), 1, False))
         laws = [entry for entry in laws if any(law.infinite or law.atoms != ((0.0, 1.0),) for law in entry[0])]
@@ -120,7 +134,19 @@ class Total(Loss):
         for parts in self._directions():
             found = numeric(parts, lower)
             lower, upper = max(lower, found.lower), max(upper, found.upper)
+        if self._idealized:
+            lower = max((numeric(parts, none).lower for parts in self._directions(attained=True)), default=none)
         return Bracket(lower, upper)
+
+    @cached_property
+    def _idealized(self) -> bool:
+        """Whether a part's pair bounds its releases, but belongs to none of them."""
+        return any(isinstance(loss, BoundedRangeLoss) for loss, _ in self.parts)
+
+    @cached_property
+    def _quick_renyi(self) -> bool:
+        quick = (BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss)
+        return all(isinstance(loss, quick) for loss, _ in self.parts)
 
     def epsilon_bounds(self, delta: Number, accuracy: float = ACCURACY) -> Bracket:
         """The certified interval that holds epsilon(delta), at most `accuracy` of it wide unless the plan is very large."""
@@ -138,7 +164,11 @@ class Total(Loss):
         )
         # `least` may be below delta by a rounding, which lowers the true epsilon by far less than this
         lower = found.lower - 2.0**-40 * (1 + abs(found.lower)) if math.isfinite(found.lower) else found.lower
-        return Bracket(lower, min(found.upper, self.maximum()))
+        upper = min(found.upper, self.maximum())
+        if self._idealized:  # concentration knows that no release is as bad as the pair that bounds all
+            by_moments = rdp if self._quick_renyi else zcdp
+            upper = min(upper, by_moments(self.parts, read.lower))
+        return Bracket(min(lower, upper), upper)
 
     def epsilon(self, delta: Number) -> float:
         return self.epsilon_bounds(delta).upper

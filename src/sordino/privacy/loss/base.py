@@ -27,6 +27,7 @@ from sordino.privacy.ball import at_most, certified, lower, upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, least_reading, show
 from sordino.privacy.float_search import smallest_float
 from sordino.privacy.loss.law import Law
+from sordino.privacy.neighbors import Neighbors
 
 __all__ = ["Loss", "OutputPair"]
 
@@ -91,6 +92,15 @@ class Loss(ABC):
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
         """The law of the loss in floats: one if both directions of the pair have the same, else one for each."""
+
+    @property
+    def relation(self) -> Neighbors | None:
+        """The relation of neighbours that the loss is for; None where its shift was already taken for the one in use."""
+        return None
+
+    def attained_laws(self) -> tuple[Law, ...]:
+        """Laws of releases that have this loss, which sums are at least as revealing as: `laws` where those are of one."""
+        return self.laws()
 
     @abstractmethod
     def to_json(self) -> str:

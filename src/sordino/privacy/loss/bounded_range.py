@@ -18,7 +18,7 @@ from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, normal_tail_inverse, upper
 from sordino.privacy.exact import float_upper, positive, readable
 from sordino.privacy.loss.base import Loss, OutputPair
-from sordino.privacy.loss.law import Floats, Law
+from sordino.privacy.loss.law import CELL_ERROR, Floats, Law, no_cells
 
 __all__ = ["BoundedRangeLoss"]
 
@@ -114,7 +114,13 @@ class BoundedRangeLoss(Loss):
             length = np.expm1((b - a) / 2) / whole
             return np.exp((a - t) / 2) * length, np.exp(-(b + t) / 2) * length
 
-        return (Law((), -t, t, 2.0, cells),)
+        return (Law((), -t, t, min(2.0, t), cells, 0.0, min(CELL_ERROR, 2.0**-46 * (1 + t))),)
+
+    def attained_laws(self) -> tuple[Law, ...]:
+        """That of the binary response with half of the width: the logistic pair's sums are those of no releases."""
+        half = float(self.width) / 2 * (1 - 2.0**-50)
+        truth = 1 / (1 + math.exp(-half))
+        return (Law(((-half, 1 - truth), (half, truth)), 0.0, 0.0, 1.0, no_cells),)
 
     def to_json(self) -> str:
         return json_form.dump("bounded_range", 1, {"width": self.width})

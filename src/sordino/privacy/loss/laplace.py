@@ -18,7 +18,7 @@ from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, normal_tail_inverse, upper
 from sordino.privacy.exact import float_upper, positive, readable
 from sordino.privacy.loss.base import Loss, OutputPair
-from sordino.privacy.loss.law import Floats, Law, no_cells
+from sordino.privacy.loss.law import CELL_ERROR, Floats, Law, no_cells
 
 __all__ = ["LaplaceLoss"]
 
@@ -99,7 +99,8 @@ class LaplaceLoss(Loss):
             half = -np.expm1(a - b) / 2
             return np.exp(b - t / 2) * half, np.exp(-t / 2 - a) * half  # each factor at most 1, whatever the shift
 
-        return (Law(((-t, math.exp(-t) / 2), (t, 0.5)), -t, t, 2.0, cells),)
+        error = min(CELL_ERROR, 2.0**-46 * (1 + t))
+        return (Law(((-t, math.exp(-t) / 2), (t, 0.5)), -t, t, 2.0, cells, 0.0, error),)
 
     def to_json(self) -> str:
         return json_form.dump("laplace", 1, {"shift": self.shift})

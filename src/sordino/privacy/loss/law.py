@@ -17,7 +17,7 @@ __all__ = ["CELL_ERROR", "Law", "no_cells"]
 Floats = npt.NDArray[np.float64]
 
 CELL_ERROR = 2.0**-30
-"""The relative error that a cell probability may have, for edges at least 2^-15 of the law's spread apart."""
+"""The relative error that a cell probability may have in any law; some promise less."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Law:
 
     `atoms` are (value, probability under P). `cells(edges)` are the probabilities of the continuous part, under P and
     under Q, in each (edges[i], edges[i+1]]; it lives on [`low`, `high`], where either end may be infinite.
-    `spread` is a length on which the continuous density changes by a factor of order one.
+    `spread` is a length on which the continuous density changes by a factor of order one. `error` is the relative error
+    that a cell probability may have, for edges at least 2^-15 of the spread apart.
     """
 
     atoms: tuple[tuple[float, float], ...]
@@ -35,6 +36,7 @@ class Law:
     spread: float
     cells: Callable[[Floats], tuple[Floats, Floats]]
     infinite: float = 0.0
+    error: float = CELL_ERROR
 
 
 def no_cells(edges: Floats) -> tuple[Floats, Floats]:

@@ -20,6 +20,9 @@ from sordino.privacy.loss.law import Floats
 
 __all__ = ["LaplaceNoise", "Noise", "NormalNoise", "near", "nearest_log", "unmix"]
 
+_NARROW = 0.02
+"""Below this a normal cell's series is as exact as floats are, above it so is the difference of two tails."""
+
 
 class Piece(NamedTuple):
     """A stretch of the output axis, where the log densities of Z + c and Z + d over that of Z are `over_z`.
@@ -166,7 +169,7 @@ class NormalNoise:
         series = 1 + (m**2 - 1 + (m**4 - 6 * m**2 + 3) * width**2 / 80) * width**2 / 24
         narrow: Floats = np.exp(-(m**2) / 2) * width * series / math.sqrt(2 * math.pi)
         wide: Floats = np.where(x < 0, ndtr(end) - ndtr(x), ndtr(-x) - ndtr(-end))
-        return np.where(width * (1 + np.abs(m)) < 0.1, narrow, wide)
+        return np.where(width * (1 + np.abs(m)) < _NARROW, narrow, wide)
 
 
 @dataclass(frozen=True)

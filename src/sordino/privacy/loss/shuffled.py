@@ -24,6 +24,7 @@ from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.clones import Mixture, mixture
 from sordino.privacy.loss.finite import FiniteLoss
 from sordino.privacy.loss.law import Floats, Law
+from sordino.privacy.neighbors import Neighbors
 
 __all__ = ["ShuffledLoss"]
 
@@ -68,6 +69,10 @@ class ShuffledLoss(Loss):
             rule = "persons must be a whole number from 1 to 2^40"
             raise InvalidInput(f"persons={show(n)}", rule, "Pass how many reports are shuffled together, such as 40000.")
         object.__setattr__(self, "persons", int(n))
+
+    @property
+    def relation(self) -> Neighbors:
+        return Neighbors.REPLACE
 
     @cached_property
     def mixture(self) -> Mixture:

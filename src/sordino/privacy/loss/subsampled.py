@@ -25,7 +25,7 @@ from sordino.privacy.exact import decimal_reading, float_upper, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.gaussian import GaussianLoss
 from sordino.privacy.loss.laplace import LaplaceLoss
-from sordino.privacy.loss.law import Floats, Law
+from sordino.privacy.loss.law import CELL_ERROR, Floats, Law
 from sordino.privacy.loss.sampled_noise import LaplaceNoise, Noise, NormalNoise, near, nearest_log, unmix
 from sordino.privacy.neighbors import Neighbors
 
@@ -35,6 +35,7 @@ _A = ParamSpec("_A")
 _T = TypeVar("_T")
 
 _BASES: dict[str, type[LaplaceLoss | GaussianLoss]] = {"gaussian": GaussianLoss, "laplace": LaplaceLoss}
+_NORMAL_ERROR = 2.0**-33  # of a float cell of sampled Gaussian noise; measured against balls it is below 2^-36
 _MOST_TERMS = 2000  # of a binomial sum; beyond it an integral is faster
 
 
@@ -95,6 +96,10 @@ class SubsampledLoss(Loss):
             raise InvalidInput(f"rate={show(self.rate)}", "rate must be greater than 0 and at most 1", hint)
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
+
+    @property
+    def relation(self) -> Neighbors:
+        return self.neighbors
 
     @property
     def _replaced(self) -> bool:
@@ -336,10 +341,12 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
     atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
     first, last = lower(ends[0]), upper(ends[1])
     spread = r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))  # about its deviation
-    removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells)
+    error = min(CELL_ERROR, 2.0**-43 * (1 + c)) if atoms else _NORMAL_ERROR
+    removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells, 0.0, error)
     if other:
         return (removed,)
-    added = Law(tuple((-value, q) for value, _, q in reversed(atoms)), -last, -first, spread, reversed_cells)
+    turned = tuple((-value, q) for value, _, q in reversed(atoms))
+    added = Law(turned, -last, -first, spread, reversed_cells, 0.0, error)
     return removed, added
 
 
