@@ -18,6 +18,7 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number
+from sordino.privacy.picture import Picture, drawn
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
 from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.query.tree import Expression, Order, Value
@@ -270,11 +271,11 @@ class Answer:
     def _cells(self) -> dict[str, list[Cell]]:
         return {c.name: c.cells for c in self.columns}
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """The numbers with their intervals over the first key, as an Altair chart; saved if there is a path."""
-        from sordino.answer.plot import chart
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """The numbers with their intervals over the first key, as a picture; saved if there is a path."""
+        from sordino.answer.plot import picture
 
-        return chart(self, path)
+        return drawn(lambda: picture(self), path)
 
     def to_text(self, width: int | None = None, rows: int = 40) -> str:
         """The answer as an aligned table of at most this many characters a line and this many rows."""
