@@ -34,11 +34,22 @@ __all__ = [
     "SordinoError",
     "TooLarge",
     "UnsupportedSQL",
+    "visible",
 ]
 
 
 class SordinoError(Exception):
-    """The root of all errors that Sordino raises."""
+    """The root of all errors that Sordino raises. A message may quote what was typed, so its control characters are shown."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(visible(message))
+
+
+def visible(text: str) -> str:
+    r"""Text with its lines, in which whatever would move a cursor, ring or change the order of letters is an escape (\x1b)."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 class BudgetExceeded(SordinoError):

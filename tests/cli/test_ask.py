@@ -224,7 +224,7 @@ class TestRefusals:
             (["SELECT * FROM visits", "--epsilon", "1"], "error: "),
             ([COUNT, "--epsilon", "1", "--output", "."], "it is a folder"),
             ([COUNT, "--epsilon", "1", "--output", "nowhere/x.csv"], "its folder does not exist"),
-            ([COUNT, "--epsilon", "1", "--output", "visits.toml"], "the declaration, the ledger or the data"),
+            ([COUNT, "--epsilon", "1", "--format", "csv", "--output", "visits.toml"], "the declaration, the ledger or the data"),
             ([COUNT, "--epsilon", "1", "--plot", "nowhere/x.png"], "its folder does not exist"),
             ([COUNT, "--epsilon", "1", "--plot", "x.gif"], "a picture ends in"),
             ([COUNT, "--epsilon", "1", "--request-id", " x"], "request_id"),
@@ -276,7 +276,7 @@ class TestAfterTheCharge:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "write_bytes", full)
+            patch.setattr(Path, "replace", full)
             shown = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--output", "x.csv")
         assert (shown.exit_code, shown.stdout) == (7, "")
         assert "it cannot be written (No space left on device)" in shown.stderr
@@ -366,7 +366,7 @@ class TestInterrupts:
         def interrupted(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("sordino.cli.ask.put", interrupted)
+        monkeypatch.setattr("sordino.cli.ask.put_text", interrupted)
         shown = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--request-id", "r", "--format", "csv")
         assert shown.exit_code == 130
         assert shown.stderr == "Interrupted. The answer is stored as entry 2: --request-id r gives it for free.\n"

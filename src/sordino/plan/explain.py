@@ -6,6 +6,7 @@ import textwrap
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sordino.errors import visible
 from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.quantiles import interval_rank, rank_error, rates
@@ -95,6 +96,7 @@ def explain(plan: Plan) -> str:
 
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
+    line = visible(line)
     return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 15, break_long_words=False, break_on_hyphens=False) or [line]
 
 

@@ -85,7 +85,7 @@ class Plan:
 
     def sql(self, dialect: str = "duckdb") -> str:
         """The SQL that runs, in one dialect."""
-        return ";\n\n".join(statement.text(dialect) for statement in self.statements)
+        return ";\n\n".join(statement.pretty(dialect) for statement in self.statements)
 
     def errors(self) -> dict[str, float | None]:
         """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""

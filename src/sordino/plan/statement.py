@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlglot import exp
+from sqlglot import Generator, exp
 
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
 from sordino.plan.sensitivity import WEIGHT
@@ -59,8 +59,13 @@ class Statement:
     sums: int
 
     def text(self, dialect: str = "duckdb") -> str:
-        """The SQL for one engine."""
-        return self.select.sql(dialect=dialect, pretty=True)
+        """The SQL that runs on one engine. In one line: to break lines, sqlglot rewrites texts that hold its placeholder."""
+        return self.select.sql(dialect=dialect)
+
+    def pretty(self, dialect: str = "duckdb") -> str:
+        """The same SQL in several lines, for people; in one line if a text in it holds sqlglot's placeholder."""
+        plain = self.text(dialect)
+        return plain if Generator.SENTINEL_LINE_BREAK in plain else self.select.sql(dialect=dialect, pretty=True)
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:
