@@ -49,7 +49,7 @@ class TestPreview:
         shown = run("preview", "visits.toml", WARDS, "--epsilon", "0.2", "--rows", "100", "--confidence", "9/10")
         assert shown.exit_code == 0
         assert untouched(folder)
-        cost = {"epsilon": Fraction(1, 5), "rows": 100, "confidence": Fraction(9, 10)}
+        cost: Any = {"epsilon": Fraction(1, 5), "rows": 100, "confidence": Fraction(9, 10)}
         with Session(Dataset.load("visits.toml")) as session:
             plan, more = session.preview(WARDS, **cost), session.fits(WARDS, **cost)
         assert (
@@ -224,7 +224,10 @@ class TestRefusals:
             (["SELECT * FROM visits", "--epsilon", "1"], "error: "),
             ([COUNT, "--epsilon", "1", "--output", "."], "it is a folder"),
             ([COUNT, "--epsilon", "1", "--output", "nowhere/x.csv"], "its folder does not exist"),
-            ([COUNT, "--epsilon", "1", "--format", "csv", "--output", "visits.toml"], "the declaration, the ledger or the data"),
+            (
+                [COUNT, "--epsilon", "1", "--format", "csv", "--output", "visits.toml"],
+                "the declaration, the ledger or the data",
+            ),
             ([COUNT, "--epsilon", "1", "--plot", "nowhere/x.png"], "its folder does not exist"),
             ([COUNT, "--epsilon", "1", "--plot", "x.gif"], "a picture ends in"),
             ([COUNT, "--epsilon", "1", "--request-id", " x"], "request_id"),

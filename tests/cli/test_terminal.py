@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from cli.desk import process, terminal
-from sordino.cli import output
 from sordino.cli.output import Format, chosen, write_file
 from sordino.errors import InvalidInput, visible
 
 ESCAPE = "\x1b]0;owned\x07"
-DECLARATION = f"""\
+DECLARATION = """\
 [budget]
 epsilon = 20
 delta = 1e-6
@@ -23,7 +22,7 @@ unit = "patient"
 max_rows = 1
 max_groups = 1
 [tables.visits.columns]
-name = {{ type = "category", values = ["plain", "\\u001b]0;owned\\u0007", "\\u009b31m"] }}
+name = { type = "category", values = ["plain", "\\u001b]0;owned\\u0007", "\\u009b31m"] }
 """
 
 
@@ -93,8 +92,8 @@ def test_errors_of_the_library_show_control_characters() -> None:
 def test_an_output_does_not_follow_links_that_were_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim = tmp_path / "victim"
     victim.write_text("kept")
-    monkeypatch.setattr(output.secrets, "token_hex", lambda _: "guessed")  # even if the name were known
-    monkeypatch.setattr(output.os, "getpid", lambda: "guessed")
+    monkeypatch.setattr("sordino.cli.output.secrets.token_hex", lambda _: "guessed")  # even if the name were known
+    monkeypatch.setattr("sordino.cli.output.os.getpid", lambda: "guessed")
     (tmp_path / ".sordino-guessed").symlink_to(victim)
     with pytest.raises(InvalidInput, match="cannot be written"):
         write_file(str(tmp_path / "a.csv"), b"answer", "--output")
@@ -119,7 +118,13 @@ def test_an_ending_that_means_no_format_is_refused_before_the_charge(name: str, 
 
 
 def test_endings_and_formats() -> None:
-    endings = {"a.csv": Format.csv, "A.JSON": Format.json, "a.parquet": Format.parquet, "a.txt": Format.table, "a": Format.table}
+    endings = {
+        "a.csv": Format.csv,
+        "A.JSON": Format.json,
+        "a.parquet": Format.parquet,
+        "a.txt": Format.table,
+        "a": Format.table,
+    }
     assert {name: chosen(None, name) for name in endings} == endings
     assert chosen(Format.csv, "a.dat") is Format.csv
 

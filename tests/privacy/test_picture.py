@@ -5,7 +5,9 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import sordino as so
@@ -16,7 +18,16 @@ from sordino.privacy.picture import Picture, needs_altair
 from sordino.query.aggregates.estimates import Estimates
 
 EVIL = "</script><svg onload=alert(1)>"
-HOSTILE = (EVIL, "<!--<script>", "]]><script>", "\" onload='x", "a&b;&lt;", "\x00\x1b[31m\x0b", "javascript:x", "‮<img src=//x>")
+HOSTILE = (
+    EVIL,
+    "<!--<script>",
+    "]]><script>",
+    "\" onload='x",
+    "a&b;&lt;",
+    "\x00\x1b[31m\x0b",
+    "javascript:x",
+    "‮<img src=//x>",
+)
 ADDRESS = re.compile(r"(?:https?:)?//[\w.]")
 
 
@@ -36,19 +47,20 @@ class Elements(HTMLParser):
 
 def hostile_answer(keys: tuple[str, ...] = HOSTILE) -> Answer:
     n = float(len(keys))
-    numbers = Estimates([n] * len(keys), [n - 1] * len(keys), [n + 1] * len(keys))
+    numbers = Estimates(*(np.full(len(keys), end) for end in (n, n - 1, n + 1)))
     return Answer((KeyColumn(EVIL, keys), KeyColumn("<b>", keys), EstimateColumn(f"n{EVIL}", numbers)))
 
 
 def pictures() -> dict[str, Picture]:
-    one = Answer((EstimateColumn(EVIL, Estimates([7.0], [5.0], [9.0]), integer=True),))
+    one = Answer((EstimateColumn(EVIL, Estimates(*(np.array([end]) for end in (7.0, 5.0, 9.0))), integer=True),))
     loss = so.Laplace(2).loss(1)
+    summed: Any = 10 * loss + so.Gaussian(3).loss(1)
     return {
         "listed": hostile_answer().plot(),
         "side by side": hostile_answer((EVIL[:12],)).plot(),
         "one number": one.plot(),
         "loss": loss.plot(),
-        "sum": (10 * loss + so.Gaussian(3).loss(1)).report().plot(),
+        "sum": summed.report().plot(),
         "audit": VIOLATED.plot(),
     }
 

@@ -192,9 +192,7 @@ def _receipt(answer: Answer, *, again: bool) -> str:
     return f"Charged {cost_words(receipt.charge)} as entry {receipt.number}, request id {receipt.request_id}."
 
 
-def _deliver(
-    answer: Answer, form: Format, output: str | None, plot: str | None, request: str, *, formulas: bool
-) -> None:
+def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str, *, formulas: bool) -> None:
     """Write what was paid for; if that fails, say how to get it again."""
     try:
         data = rendered(answer, form, formulas=formulas)

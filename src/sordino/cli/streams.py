@@ -15,7 +15,20 @@ from typing import TextIO
 
 from sordino.errors import InvalidInput, visible
 
-__all__ = ["confirmed", "fail", "folded", "hanging", "is_terminal", "note", "prose", "put", "put_text", "say", "warn", "width"]
+__all__ = [
+    "confirmed",
+    "fail",
+    "folded",
+    "hanging",
+    "is_terminal",
+    "note",
+    "prose",
+    "put",
+    "put_text",
+    "say",
+    "warn",
+    "width",
+]
 
 _RED, _YELLOW = 31, 33
 _PIPE = 100

@@ -44,7 +44,9 @@ class Picture:
         """What a file with this ending holds."""
         match ending.lower():
             case ".png":
-                return self._drawn(io.BytesIO(), "png", scale_factor=2)
+                file = io.BytesIO()
+                self._draw(file, "png", scale_factor=2)
+                return file.getvalue()
             case ".svg":
                 return self.svg().encode()
             case ".html":
@@ -56,7 +58,9 @@ class Picture:
 
     def svg(self) -> str:
         """One `svg` element, all texts escaped."""
-        return self._drawn(io.StringIO(), "svg")
+        file = io.StringIO()
+        self._draw(file, "svg")
+        return file.getvalue()
 
     def to_dict(self) -> dict[str, Any]:
         """The chart as a Vega-Lite specification."""
@@ -81,11 +85,10 @@ class Picture:
             f"<body>{self.svg()}</body></html>\n"
         )
 
-    def _drawn(self, file: Any, kind: str, **options: Any) -> Any:
+    def _draw(self, file: io.IOBase, kind: str, **options: Any) -> None:
         if find_spec("vl_convert") is None:  # Altair is there, and its converter is not
             raise _missing()
         self.chart.save(file, format=kind, **options)
-        return file.getvalue()
 
 
 def drawn(draw: Callable[[], Picture], path: str | Path | None) -> Picture:

@@ -26,7 +26,9 @@ def picture(loss: Loss, title: str | None = None) -> Picture:
     rows = [panels] if pair is None else [[_outputs(alt, pair), panels[0]], panels[1:]]
     chart = (
         alt.vconcat(*(alt.hconcat(*row) for row in rows))
-        .properties(title=alt.TitleParams(title or repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12))
+        .properties(
+            title=alt.TitleParams(title or repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12)
+        )
         .configure_view(stroke=None)
         .configure_axis(
             grid=True, gridColor="#ececec", domainColor=_GREY, tickColor=_GREY, labelFontSize=11, titleFontSize=11
