@@ -39,14 +39,14 @@ __all__ = [
 
 
 class SordinoError(Exception):
-    """The root of all errors that Sordino raises. A message may quote what was typed, so its control characters are shown."""
+    """The root of all errors that Sordino raises; control characters in a message, which may quote anything, are shown."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(visible(message))
 
 
 def visible(text: str) -> str:
-    r"""Text with its lines, in which whatever would move a cursor, ring or change the order of letters is an escape (\x1b)."""
+    r"""The same lines, in which what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -88,7 +88,9 @@ class Session:
 
         `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is the
         number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
-        with the smaller error; `key_delta` is spent on selecting private keys; `nonnegative` raises numbers to zero. With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
+        with the smaller error; `key_delta` is spent on selecting private keys; `nonnegative` raises numbers to zero.
+
+        With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.
         """
         return self.run(parse(query), request_id=request_id, **offer)

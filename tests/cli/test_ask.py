@@ -58,10 +58,37 @@ class TestPreview:
         )
         assert shown.stderr == ""
 
-    def test_reads_no_data(self, run: Any, folder: Path) -> None:
+    def test_reads_no_cell(self, run: Any, folder: Path) -> None:
         before = run("preview", "visits.toml", WARDS, "--epsilon", "0.2").stdout
-        (folder / "visits.csv").unlink()
+        (folder / "visits.csv").write_bytes(b"patient,age,ward,city\n\xff\xfe,,,\n")
         assert run("preview", "visits.toml", WARDS, "--epsilon", "0.2").stdout == before
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (lambda folder: (folder / "visits.csv").unlink(), "there is no such file"),
+            (lambda folder: (folder / "visits.csv").write_text("person,age,ward,city\n"), "unit = 'patient'"),
+            (lambda folder: (folder / "visits.csv").write_text("patient,ward,city\n"), "columns.age"),
+        ],
+    )
+    def test_of_a_source_that_is_not_there_says_so(self, run: Any, folder: Path, change: Any, said: str) -> None:
+        change(folder)
+        shown = run("preview", "visits.toml", WARDS, "--epsilon", "0.2")
+        assert (shown.exit_code, shown.stdout) == (2, "")
+        assert said in shown.stderr
+        assert untouched(folder)
+
+    def test_of_parquet_and_duckdb_looks_at_their_columns(self, run: Any, folder: Path) -> None:
+        import duckdb
+
+        with duckdb.connect(str(folder / "v.duckdb")) as made:
+            made.execute("CREATE TABLE visits AS SELECT * FROM 'visits.csv'")
+            made.execute("COPY (SELECT patient AS other, * EXCLUDE (patient) FROM visits) TO 'v.parquet'")
+        toml = (folder / "visits.toml").read_text()
+        (folder / "visits.toml").write_text(toml.replace("visits.csv", "v.duckdb"))
+        assert run("preview", "visits.toml", WARDS, "--epsilon", "0.2").exit_code == 0
+        (folder / "visits.toml").write_text(toml.replace("visits.csv", "v.parquet"))
+        assert "unit = 'patient'" in run("preview", "visits.toml", WARDS, "--epsilon", "0.2").stderr
 
     def test_shows_the_sql_alone(self, run: Any, folder: Path) -> None:
         with Session(Dataset.load("visits.toml")) as session:

@@ -2,7 +2,7 @@
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ def test_saved_pages_hold_no_script_and_load_nothing(ending: str, tmp_path: Path
         page = (tmp_path / f"a{ending}").read_text("utf-8")
         check_harmless(page)
         svg = page[page.index("<svg") : page.rindex("</svg>") + 6]
-        assert "</text>" in ElementTree.tostring(ElementTree.fromstring(svg), "unicode").replace("ns0:", ""), name
+        assert "</text>" in ET.tostring(ET.fromstring(svg), "unicode").replace("ns0:", ""), name
         if ending == ".html":
             assert "Content-Security-Policy" in page
             assert "default-src 'none'" in page

@@ -28,7 +28,16 @@ __all__ = ["VERSION", "csv_text", "dump", "load", "records"]
 VERSION = 1
 _FIELDS = {"columns", "confidence", "notes", "privacy"}
 _UNBOUNDED = {"inf": math.inf, "-inf": -math.inf}
-_STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_STARTS_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    *map(chr, (0xFF1D, 0xFF0B, 0xFF0D, 0xFF20)),
+)  # also the wide ones of East Asian keyboards
 _PLAIN = {str, int, bool, float, type(None)}
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sordino.cli.arguments import Analyst, Declaration
-from sordino.cli.declared import existing_ledger, load
+from sordino.cli.declared import check_sources, existing_ledger, load
 from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
 from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
@@ -76,7 +76,7 @@ def preview(
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
 ) -> None:
-    """Show what a question would cost and how exact its answer would be. Free; no data are read.
+    """Show what a question would cost and how exact its answer would be. Free; no cell of the data is read.
 
     Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
@@ -87,6 +87,7 @@ def preview(
     offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
     asked = parse(read_question(sql))
     dataset = load(file)
+    check_sources(dataset)
     meter = _meter(dataset, analyst)
     plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
     if show_sql:

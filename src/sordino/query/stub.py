@@ -19,10 +19,10 @@ from typing import Any
 
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
-from sordino.query.dataset import Kind
+from sordino.query.dataset import Kind, Source
 from sordino.query.declaration import UNFILLED, key_text, name_fault, source_kind, table_name
 
-__all__ = ["schema_stub"]
+__all__ = ["schema_stub", "source_columns"]
 
 _LONGEST_HEADER = 2**20
 
@@ -60,6 +60,30 @@ def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | N
             rule = "it exists already" if isinstance(error, FileExistsError) else "it cannot be written"
             raise InvalidDeclaration(show(str(target)), rule, "Choose another output.") from None
     return text
+
+
+def source_columns(source: Source, table: str) -> list[str]:
+    """The names of the columns of a declared file, from its schema alone; no cell is read."""
+    file = source.path or Path()
+    if not file.is_file():
+        rule = "there is no such file" if not file.exists() else "it is no file"
+        raise InvalidDeclaration(
+            f"tables.{table}.source = {show(str(file))}", rule, "Check the path, or put the data there."
+        )
+    match source.kind:
+        case "parquet":
+            fields = _parquet_fields(file)
+        case "csv":
+            fields = _csv_fields(file)
+        case _:
+            tables = _duckdb_fields(file)
+            wanted = source.table or table
+            found = next((name for name in tables if name.casefold() == wanted.casefold()), None)
+            if found is None:
+                hint = f"It has {', '.join(map(show, tables))}."
+                raise InvalidDeclaration(f"tables.{table}", f"the file has no table {show(wanted)}", hint)
+            fields = tables[found]
+    return [name for name, _, _ in fields]
 
 
 def _data_file(path: object) -> Path:
@@ -219,13 +243,18 @@ def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
         elif name.casefold() in seen:
             left_out.append(f"{_quoted(name)}: another column has this name, but for case")
         elif kind is None:
-            left_out.append(f"{_quoted(name)}: type {word} is not supported")
+            left_out.append(f"{_quoted(name)}: type {word} is not supported{_conversion(word)}")
         else:
             hint = _CSV_HINT if from_csv else _HINTS[kind]
             line = f'{key_text(name)} = {{ type = "{kind}" }}'
             lines.append(f"{line:<40}  # {hint}" if hint else line)
         seen.add(name.casefold())
     return lines + (["# Left out:"] + [f"#   {line}" for line in left_out] if left_out else [])
+
+
+def _conversion(word: str) -> str:
+    zoned = "time zone" in word.casefold()
+    return "; convert it to a timestamp without time zone and declare a datetime" if zoned else ""
 
 
 def _quoted(text: str) -> str:
