@@ -172,8 +172,8 @@ def _expect_person(aggregate: Aggregate, scope: Scope) -> None:
     person = scope.table.person
     rule = "COUNT(DISTINCT ...) counts persons"
     count = "COUNT(*)" if person is None else f"COUNT(DISTINCT {person})"
-    hint = (
-        f"For persons write {count}. For the values of {name} ask SELECT {name}, {count} AS n FROM {scope.table.name} "
+    hint = (  # a question to write, not one that runs
+        f"For persons write {count}. For the values of {name} ask SELECT {name}, {count} AS n FROM {scope.table.name} "  # noqa: S608
         f"GROUP BY {name}: the answer has a row for each value that is public, or that enough persons share."
     )
     raise InvalidInput(f"COUNT(DISTINCT {name})", rule, hint)

@@ -18,11 +18,11 @@ from sordino.errors import UnsupportedSQL
 
 __all__ = [
     "CASTS",
-    "WINDOWS",
     "DEEPEST_TEXT",
     "LONGEST",
     "MOST_JOINS",
     "MOST_TOKENS",
+    "WINDOWS",
     "Words",
     "place",
     "read_words",
@@ -54,8 +54,8 @@ _ONE_SELECT = (
 _READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
 CASTS = (
     "casts are not supported",
-    "Leave it out: declared columns have their types. FLOOR(x) and ROUND(x) give whole numbers, DATE_TRUNC('day', at) a day, "
-    "SUM(condition) a count; write dates as DATE '2024-01-31'.",
+    "Leave it out: declared columns have their types. FLOOR(x) and ROUND(x) give whole numbers, DATE_TRUNC('day', at) "
+    "gives days, SUM(condition) counts; write dates as DATE '2024-01-31'.",
 )
 WINDOWS = (
     "window functions are not supported",
@@ -64,16 +64,18 @@ WINDOWS = (
 )
 _IN_SELECT = (
     "IN takes written-out values",
-    "Write ward IN ('A', 'B'), or look a public table up: JOIN wards ON visits.ward = wards.name, with WHERE on its columns.",
+    "Write ward IN ('A', 'B'), or look a public table up: JOIN wards ON visits.ward = wards.name, with WHERE on its "
+    "columns.",
 )
 _PAIRS = (
     "two columns are not correlated by one aggregate",
-    "Ask AVG(x * y), AVG(x), AVG(y), STDDEV(x) and STDDEV(y) in one question; the covariance is AVG(x * y) - AVG(x) * AVG(y), "
-    "the correlation that divided by both STDDEVs.",
+    "Ask AVG(x * y), AVG(x), AVG(y), STDDEV(x) and STDDEV(y) in one question. The covariance is "
+    "AVG(x * y) - AVG(x) * AVG(y); the correlation is that, divided by both STDDEVs.",
 )
 _VALUES = (
     "single values are never shown, nor is their number",
-    "Write GROUP BY on the column with COUNT(*): the answer lists its values, and ORDER BY n DESC LIMIT 1 the most frequent.",
+    "Write GROUP BY on the column with COUNT(*) AS n: the answer lists its values, and ORDER BY n DESC LIMIT 1 gives "
+    "the most frequent one.",
 )
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
 _SAMPLES = "samples are not supported", "Ask about all rows."
