@@ -126,6 +126,16 @@ def admitted(
     return tuple(found)
 
 
+def expect_columns(table: Table, names: Sequence[str]) -> None:
+    """Refuse a source without the declared unit or a declared column, from the names of its columns alone."""
+    expect_distinct(table, names)
+    columns = [SourceColumn(name, "") for name in names]
+    if table.person is not None:
+        _place(table, f"tables.{table.name}.unit = {show(table.person)}", table.person, columns)
+    for name in table.columns:
+        _place(table, f"tables.{table.name}.columns.{name}", name, columns)
+
+
 def expect_distinct(table: Table, names: Iterable[str]) -> None:
     """Refuse a source in which two columns have one name but for case."""
     seen: dict[str, str] = {}
