@@ -181,8 +181,8 @@ def _duckdb_fields(file: Path) -> dict[str, Fields]:
 def _csv_fields(file: Path) -> Fields:
     opened = gzip.open if file.name.lower().endswith(".gz") else open
     try:
-        with opened(file, "rt", encoding="utf-8-sig", newline="") as lines:
-            header = lines.readline(_LONGEST_HEADER)
+        with opened(file, "rb") as lines:  # in bytes: to decode would go beyond the first line, into cells
+            header = lines.readline(_LONGEST_HEADER).split(b"\r")[0].decode("utf-8-sig")
         names = next(csv.reader([header], strict=True), [])
     except (OSError, EOFError, ValueError, csv.Error, zlib.error):
         raise _unreadable(file, "a CSV file") from None
