@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pyarrow as pa
 import pytest
 
 import sordino as so
-from sordino.errors import InvalidDeclaration, InvalidInput
+from sordino.errors import InvalidInput
 
 WARDS = {
     "source": pa.table({"name": ["A"], "region": ["n"]}),
@@ -72,33 +72,6 @@ def test_what_a_hint_says_works(refused: str, told: str, works: str | None, sess
     assert "docs/" not in str(caught.value)
     if works is not None:
         session.preview(f"SELECT {works}", epsilon=1)
-
-
-def opened(column: pa.Array, kind: str) -> so.Session:
-    table = pa.table({"at": column})
-    return so.Session(so.Dataset(table, unit="row", columns={"at": {"type": kind}}, budget=so.Budget(1)))
-
-
-def test_time_zones_are_refused_with_what_to_do() -> None:
-    zoned = pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
-    with pytest.raises(InvalidDeclaration, match=r"AT TIME ZONE 'Europe/Zurich'.*declare it as datetime"):
-        opened(zoned, "datetime")
-    opened(zoned.cast(pa.timestamp("us")), "datetime").close()
-
-
-@pytest.mark.parametrize(
-    ("column", "kind", "meant"),
-    [
-        (pa.array([1]), "text", "Declare it as int or float or category."),
-        (pa.array(["x"]), "int", "Declare it as category or text."),
-        (pa.array([datetime(2024, 1, 1)]), "date", "Declare it as datetime."),
-        (pa.array([[1]]), "int", "Convert it in the source to one of int, float, bool, category, text, date, datetime"),
-    ],
-)
-def test_other_types_are_told_which_kind_fits(column: pa.Array, kind: str, meant: str) -> None:
-    with pytest.raises(InvalidDeclaration) as caught:
-        opened(column, kind)
-    assert meant in caught.value.hint
 
 
 def test_plans_and_answers_say_that_rows_without_a_person_are_left_out(session: so.Session) -> None:

@@ -44,9 +44,8 @@ def cells() -> dict[str, Any]:
     }
 
 
-KINDS = {
-    "zoned": "datetime","age": "int", "cost": "float", "fee": "float", "urgent": "bool", "city name": "text", "ward": "text", "day": "date",
-         "admitted": "datetime"}  # fmt: skip
+KINDS = {"age": "int", "cost": "float", "fee": "float", "urgent": "bool", "city name": "text", "ward": "text", "day": "date",
+         "admitted": "datetime", "zoned": "datetime"}  # fmt: skip
 
 
 def write_parquet(path: Path) -> None:

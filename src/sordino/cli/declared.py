@@ -43,12 +43,13 @@ def ledger_place(dataset: Dataset) -> Place:
 
 def check_sources(dataset: Dataset) -> None:
     """Refuse a declaration whose files are missing, or lack its unit or a column; looks at names of columns only."""
-    from sordino.plan.schema import check_names
+    from sordino.engines.gate import expect_columns, pinned
     from sordino.query.stub import source_columns
 
+    pinned(dataset.tables.values())
     for table in dataset.tables.values():
         if table.source.path is not None:
-            check_names(table, source_columns(table.source, table.name))
+            expect_columns(table, source_columns(table.source, table.name))
 
 
 def own_files(dataset: Dataset) -> list[Path]:

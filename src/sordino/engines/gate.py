@@ -18,7 +18,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
 
-__all__ = ["Admitted", "PinnedFile", "SourceColumn", "admitted", "expect_distinct", "pinned", "unreadable"]
+__all__ = ["Admitted", "PinnedFile", "SourceColumn", "admitted", "expect_columns", "expect_distinct", "pinned", "unreadable"]
 
 
 @dataclass(frozen=True)

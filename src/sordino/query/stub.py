@@ -65,11 +65,6 @@ def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | N
 def source_columns(source: Source, table: str) -> list[str]:
     """The names of the columns of a declared file, from its schema alone; no cell is read."""
     file = source.path or Path()
-    if not file.is_file():
-        rule = "there is no such file" if not file.exists() else "it is no file"
-        raise InvalidDeclaration(
-            f"tables.{table}.source = {show(str(file))}", rule, "Check the path, or put the data there."
-        )
     match source.kind:
         case "parquet":
             fields = _parquet_fields(file)
@@ -243,18 +238,13 @@ def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
         elif name.casefold() in seen:
             left_out.append(f"{_quoted(name)}: another column has this name, but for case")
         elif kind is None:
-            left_out.append(f"{_quoted(name)}: type {word} is not supported{_conversion(word)}")
+            left_out.append(f"{_quoted(name)}: type {word} is not supported")
         else:
             hint = _CSV_HINT if from_csv else _HINTS[kind]
             line = f'{key_text(name)} = {{ type = "{kind}" }}'
             lines.append(f"{line:<40}  # {hint}" if hint else line)
         seen.add(name.casefold())
     return lines + (["# Left out:"] + [f"#   {line}" for line in left_out] if left_out else [])
-
-
-def _conversion(word: str) -> str:
-    zoned = "time zone" in word.casefold()
-    return "; convert it to a timestamp without time zone and declare a datetime" if zoned else ""
 
 
 def _quoted(text: str) -> str:
