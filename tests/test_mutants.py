@@ -12,7 +12,19 @@ from tools.mutants.results import share, summary
 from tools.mutants.trial import Outcome, passing, snapshot, trial
 
 MUTANTS = load()
-ROOMS = ("accounting", "adaptive", "audit", "engines", "ledger", "local", "mechanisms", "plan", "query", "release")
+ROOMS = (
+    "accounting",
+    "adaptive",
+    "audit",
+    "engines",
+    "ledger",
+    "local",
+    "mechanisms",
+    "plan",
+    "query",
+    "release",
+    "surface",
+)
 FEW = (
     "laplace-scale-a-tenth-less",
     "counts-not-clipped",

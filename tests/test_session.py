@@ -157,7 +157,7 @@ def test_having_keeps_groups_that_are_empty_or_small(session: so.Session) -> Non
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, mechanism: str) -> None:
+def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, mechanism: Any) -> None:
     """What is added to the exact sums is what the channel's mechanism draws next, for every group and coordinate."""
     sql = "SELECT ward, COUNT(*) AS n, AVG(age) AS a, STDDEV(cost) AS c, COUNT(DISTINCT pid) AS p FROM visits GROUP BY ward"
     plan = session.preview(sql, epsilon=1, mechanism=mechanism)
@@ -314,7 +314,7 @@ def test_sessions_need_a_dataset_and_a_budget() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_intervals_cover_the_bounded_truth(mechanism: str) -> None:
+def test_intervals_cover_the_bounded_truth(mechanism: Any) -> None:
     """The end-to-end coverage of many groups: each interval holds its exact number at least 95 % of the time."""
     rng = np.random.default_rng(2)
     size = 4000

@@ -34,11 +34,22 @@ __all__ = [
     "SordinoError",
     "TooLarge",
     "UnsupportedSQL",
+    "visible",
 ]
 
 
 class SordinoError(Exception):
-    """The root of all errors that Sordino raises."""
+    """The root of all errors that Sordino raises; control characters in a message, which may quote anything, are shown."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(visible(message))
+
+
+def visible(text: str) -> str:
+    r"""The same lines, in which what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 class BudgetExceeded(SordinoError):

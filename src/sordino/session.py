@@ -14,7 +14,7 @@ import contextlib
 import os
 import uuid
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, Unpack
 
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
@@ -33,6 +33,7 @@ from sordino.query.declaration import python_ledger
 from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
+from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Query
 from sordino.release import rehearse, release
 
@@ -81,25 +82,31 @@ class Session:
             self._engine: Engine = DuckDB(dataset.tables.values(), memory=memory, threads=threads)
             stack.pop_all()
 
-    def sql(self, query: str, **cost: Any) -> Answer:
-        """The noisy answer to one SELECT, for `epsilon=...` or for `error=...`; see `Cost.offered` for the rest.
+    @takes_offer
+    def sql(self, query: str, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
+        """The noisy answer to one SELECT, for an `epsilon`, or for an `error` that it may have.
+
+        `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is the
+        number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
+        with the smaller error; `key_delta` is spent on selecting private keys; `nonnegative` raises numbers to zero.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.
         """
-        return self.run(parse(query), **cost)
+        return self.run(parse(query), request_id=request_id, **offer)
 
     def table(self, name: str) -> Question:
         """A question built in Python, about one table."""
         return Question(name, session=self)
 
-    def run(self, query: Query, *, request_id: str | None = None, **cost: Any) -> Answer:
+    @takes_offer
+    def run(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
         """The noisy answer to a query tree."""
-        offer = Cost.offered(**cost)
-        request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(offer), self.analyst)
+        cost = Cost.offered(**offer)
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(cost), self.analyst)
         paid = self.ledger.stored(request)
         if paid is None:
-            plan = self._plan(query, offer)
+            plan = self._plan(query, cost)
             self._expect_engine()
             paid = self.ledger.charge(plan.charge, request)
             if paid.answer is None:
@@ -133,12 +140,13 @@ class Session:
         self.ledger.store(receipt, stored)
         return Paid(receipt, stored)
 
-    def preview(self, query: str | Query, **cost: Any) -> Plan:
+    @takes_offer
+    def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
         """What a query would run and cost; free, and no data are read."""
-        return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**cost))
+        return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**offer))
 
-    def _plan(self, query: Query, offer: Cost) -> Plan:
-        plan = make_plan(query, self.dataset, offer, self.ledger.meter(self.analyst))
+    def _plan(self, query: Query, cost: Cost) -> Plan:
+        plan = make_plan(query, self.dataset, cost, self.ledger.meter(self.analyst))
         rehearse(plan, self._engine.dialect)
         return plan
 
@@ -152,9 +160,10 @@ class Session:
         """All charges so far."""
         return tuple(payment.receipt for payment in self.ledger.payments)
 
-    def fits(self, query: str | Query, **cost: Any) -> int:
+    @takes_offer
+    def fits(self, query: str | Query, **offer: Unpack[Offer]) -> int:
         """How many more answers like this one the budget allows."""
-        return self.ledger.meter(self.analyst).fits(self.preview(query, **cost).charge)
+        return self.ledger.meter(self.analyst).fits(self.preview(query, **offer).charge)
 
     @property
     def progress(self) -> float | None:

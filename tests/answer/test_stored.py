@@ -335,9 +335,26 @@ def test_csv() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=4))
 def test_csv_reads_back_whatever_the_keys_hold(keys: list[str]) -> None:
     a = Answer((KeyColumn("k", tuple(keys)), column("n", [(7, 5, 9)] * len(keys), integer=True)))
-    assert list(csv.reader(io.StringIO(a.to_csv(), newline=""))) == [["k", "n", "n_low", "n_high"]] + [
+    assert list(csv.reader(io.StringIO(a.to_csv(formulas=True), newline=""))) == [["k", "n", "n_low", "n_high"]] + [
         [k, "7", "5", "9"] for k in keys
     ]
+
+
+@UNHURRIED
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_no_text_of_a_csv_is_a_formula(key: str) -> None:
+    a = Answer((KeyColumn("k", (key,)), column("n", [(-7, -9, -5)], integer=True)))
+    text, *numbers = list(csv.reader(io.StringIO(a.to_csv(), newline="")))[1]
+    assert text in (key, f"'{key}")
+    assert text.lstrip()[:1] not in {*"=+-@", *map(chr, (0xFF1D, 0xFF0B, 0xFF0D, 0xFF20))}
+    assert numbers == ["-7", "-9", "-5"]
+
+
+@pytest.mark.parametrize("key", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r\n=1", "\uff1d1"])
+def test_formulas_in_keys_and_names_get_an_apostrophe_unless_asked(key: str) -> None:
+    a = Answer((KeyColumn(key, (key, None)), column("n", [(7, 5, 9)] * 2)))
+    assert [row[0] for row in csv.reader(io.StringIO(a.to_csv(), newline=""))] == [f"'{key}", f"'{key}", ""]
+    assert [row[0] for row in csv.reader(io.StringIO(a.to_csv(formulas=True), newline=""))] == [key, key, ""]
 
 
 def test_csv_of_moments_and_fractions_and_of_no_rows() -> None:

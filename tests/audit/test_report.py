@@ -236,15 +236,13 @@ def test_the_stored_form_of_version_1_still_loads() -> None:
 
 
 def test_the_chart_holds_every_finite_point(tmp_path: Any) -> None:
-    from sordino.audit.paper.plot import chart
-
     drawn = VIOLATED.plot().to_dict()
     points = [len(panel["data"]["values"]) for panel in drawn["vconcat"]]
     assert points == [2 * 81, 3 * 31, 6]
     assert drawn["title"]["text"] == "VIOLATED: laplace-by-inversion"
-    chart(HOSTILE, tmp_path / "x.svg")
+    HOSTILE.plot(tmp_path / "x.svg")
     assert (tmp_path / "x.svg").read_text().startswith("<svg")
     with pytest.raises(InvalidInput, match="no figures"):
         UNDECIDED.plot()
     with pytest.raises(InvalidInput, match="ending"):
-        chart(VIOLATED, tmp_path / "x.txt")
+        VIOLATED.plot(tmp_path / "x.txt")

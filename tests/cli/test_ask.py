@@ -49,7 +49,7 @@ class TestPreview:
         shown = run("preview", "visits.toml", WARDS, "--epsilon", "0.2", "--rows", "100", "--confidence", "9/10")
         assert shown.exit_code == 0
         assert untouched(folder)
-        cost = {"epsilon": Fraction(1, 5), "rows": 100, "confidence": Fraction(9, 10)}
+        cost: Any = {"epsilon": Fraction(1, 5), "rows": 100, "confidence": Fraction(9, 10)}
         with Session(Dataset.load("visits.toml")) as session:
             plan, more = session.preview(WARDS, **cost), session.fits(WARDS, **cost)
         assert (
@@ -58,10 +58,37 @@ class TestPreview:
         )
         assert shown.stderr == ""
 
-    def test_reads_no_data(self, run: Any, folder: Path) -> None:
+    def test_reads_no_cell(self, run: Any, folder: Path) -> None:
         before = run("preview", "visits.toml", WARDS, "--epsilon", "0.2").stdout
-        (folder / "visits.csv").unlink()
+        (folder / "visits.csv").write_bytes(b"patient,age,ward,city\n\xff\xfe,,,\n")
         assert run("preview", "visits.toml", WARDS, "--epsilon", "0.2").stdout == before
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (lambda folder: (folder / "visits.csv").unlink(), "there is no such file"),
+            (lambda folder: (folder / "visits.csv").write_text("person,age,ward,city\n"), "unit = 'patient'"),
+            (lambda folder: (folder / "visits.csv").write_text("patient,ward,city\n"), "columns.age"),
+        ],
+    )
+    def test_of_a_source_that_is_not_there_says_so(self, run: Any, folder: Path, change: Any, said: str) -> None:
+        change(folder)
+        shown = run("preview", "visits.toml", WARDS, "--epsilon", "0.2")
+        assert (shown.exit_code, shown.stdout) == (2, "")
+        assert said in shown.stderr
+        assert untouched(folder)
+
+    def test_of_parquet_and_duckdb_looks_at_their_columns(self, run: Any, folder: Path) -> None:
+        import duckdb
+
+        with duckdb.connect(str(folder / "v.duckdb")) as made:
+            made.execute("CREATE TABLE visits AS SELECT * FROM 'visits.csv'")
+            made.execute("COPY (SELECT patient AS other, * EXCLUDE (patient) FROM visits) TO 'v.parquet'")
+        toml = (folder / "visits.toml").read_text()
+        (folder / "visits.toml").write_text(toml.replace("visits.csv", "v.duckdb"))
+        assert run("preview", "visits.toml", WARDS, "--epsilon", "0.2").exit_code == 0
+        (folder / "visits.toml").write_text(toml.replace("visits.csv", "v.parquet"))
+        assert "unit = 'patient'" in run("preview", "visits.toml", WARDS, "--epsilon", "0.2").stderr
 
     def test_shows_the_sql_alone(self, run: Any, folder: Path) -> None:
         with Session(Dataset.load("visits.toml")) as session:
@@ -224,7 +251,10 @@ class TestRefusals:
             (["SELECT * FROM visits", "--epsilon", "1"], "error: "),
             ([COUNT, "--epsilon", "1", "--output", "."], "it is a folder"),
             ([COUNT, "--epsilon", "1", "--output", "nowhere/x.csv"], "its folder does not exist"),
-            ([COUNT, "--epsilon", "1", "--output", "visits.toml"], "the declaration, the ledger or the data"),
+            (
+                [COUNT, "--epsilon", "1", "--format", "csv", "--output", "visits.toml"],
+                "the declaration, the ledger or the data",
+            ),
             ([COUNT, "--epsilon", "1", "--plot", "nowhere/x.png"], "its folder does not exist"),
             ([COUNT, "--epsilon", "1", "--plot", "x.gif"], "a picture ends in"),
             ([COUNT, "--epsilon", "1", "--request-id", " x"], "request_id"),
@@ -276,7 +306,7 @@ class TestAfterTheCharge:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "write_bytes", full)
+            patch.setattr(Path, "replace", full)
             shown = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--output", "x.csv")
         assert (shown.exit_code, shown.stdout) == (7, "")
         assert "it cannot be written (No space left on device)" in shown.stderr
@@ -366,7 +396,7 @@ class TestInterrupts:
         def interrupted(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("sordino.cli.ask.put", interrupted)
+        monkeypatch.setattr("sordino.cli.ask.put_text", interrupted)
         shown = run("query", "visits.toml", COUNT, "--epsilon", "0.5", "--request-id", "r", "--format", "csv")
         assert shown.exit_code == 130
         assert shown.stderr == "Interrupted. The answer is stored as entry 2: --request-id r gives it for free.\n"
@@ -423,7 +453,7 @@ class TestWhatASecondReviewFound:
         for path in folder.iterdir():
             if path.suffix in (".csv", ".parquet"):
                 path.unlink()
-        assert run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 0
+        assert run("preview", "visits.toml", COUNT, "--epsilon", "0.1").exit_code == 2  # it could not be asked now
         assert run("budget", "visits.toml").exit_code == 0
         assert run("budget", "allot", "visits.toml", "ana", "--epsilon", "0.1").exit_code == 0
         after = Witness().recall(str((folder / "visits.ledger").resolve()))

@@ -432,3 +432,14 @@ def test_generated_sql_has_no_randomness_and_no_user_text() -> None:
 
 def test_other_dialects_can_be_written() -> None:
     assert "BIGINT" in plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("postgres")
+
+
+@pytest.mark.parametrize("text", ["__SQLGLOT__LB__", "a\nb", "a__SQLGLOT__LB__b\n"])
+def test_texts_reach_the_engine_as_they_were_written(text: str) -> None:
+    """sqlglot breaks lines with a placeholder that a text may hold."""
+    rows = pa.table({"t": [text] * 3 + ["x"] * 2})
+    data = so.Dataset(rows, unit="row", columns={"t": {"type": "text"}}, budget=so.Budget(1000))
+    with so.Session(data) as session:
+        question = session.table("data").where(so.col("t") == text).agg(n=so.count())
+        assert question.run(epsilon=500).value("n") == 3
+        assert text in question.preview(epsilon=1).sql()

@@ -187,7 +187,7 @@ class TestQuestion:
                 return "preview", query, cost
 
         question = Question("t", session=Session()).agg(n=count())
-        assert question.run(epsilon=0.2) == ("run", question.query, {"epsilon": 0.2})
+        assert question.run(epsilon=0.2) == ("run", question.query, {"epsilon": 0.2, "request_id": None})
         assert question.preview(error=5) == ("preview", question.query, {"error": 5})
         assert "session.table" in refused(lambda: Question("t").agg(n=count()).run(epsilon=1)).hint
 

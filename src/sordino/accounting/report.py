@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sordino.accounting.bracket import Bracket
 from sordino.accounting.closed_forms import METHODS
 from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number
+from sordino.privacy.picture import Picture, drawn, needs_altair
 
 __all__ = ["Report"]
 
@@ -48,10 +48,11 @@ class Report:
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
         return "\n".join([f"epsilon of {self.plan!r}"[:120], *lines])
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """A bar for each method and delta; saved if there is a path. Needs the extra `plot`."""
-        from sordino.privacy.loss.plot import needs_altair, save
+        return drawn(self._picture, path)
 
+    def _picture(self) -> Picture:
         alt = needs_altair()
         named = {_OURS: tuple(b.upper for b in self.brackets), **self.closed_forms}
         rows = [
@@ -71,7 +72,7 @@ class Report:
         )
         labels = bars.mark_text(align="left", dx=3).encode(text=alt.Text("epsilon:Q", format=".4g"), color=alt.value("#333"))
         chart = (bars + labels).properties(width=420, height=170).facet(row=alt.Row("delta:N", title=None, sort=None))
-        return save(chart.properties(title=repr(self.plan)[:90]), path)
+        return Picture(chart.properties(title=repr(self.plan)[:90]))
 
 
 def _number(value: float) -> str:

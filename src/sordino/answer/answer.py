@@ -18,6 +18,7 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number
+from sordino.privacy.picture import Picture, drawn
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
 from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.query.tree import Expression, Order, Value
@@ -209,11 +210,22 @@ class Answer:
 
         return load(text, receipt)
 
-    def to_csv(self) -> str:
-        """The answer as CSV with a header: NULL is empty, dates are ISO, truth values are true and false."""
+    def to_csv(self, *, formulas: bool = False) -> str:
+        """The answer as CSV with a header: NULL is empty, dates are ISO, truth values are true and false.
+
+        A text that a spreadsheet would run as a formula, because it begins with = + - or @, gets an apostrophe in front;
+        numbers do not. With `formulas=True` every text stays as it is, for programs that read it back.
+
+        Example:
+            >>> keys = KeyColumn("name", ("=1+1", "A"))
+            >>> print(Answer((keys, EstimateColumn("n", Estimates([-7.0, 3.0], [-9.0, 1.0], [-5.0, 5.0])))).to_csv().strip())
+            name,n,n_low,n_high
+            '=1+1,-7.0,-9.0,-5.0
+            A,3.0,1.0,5.0
+        """
         from sordino.answer.stored import csv_text
 
-        return csv_text(self)
+        return csv_text(self, formulas=formulas)
 
     def to_records_json(self) -> str:
         """The rows as a JSON array of objects, for other programs: what has no finite number is null."""
@@ -270,11 +282,11 @@ class Answer:
     def _cells(self) -> dict[str, list[Cell]]:
         return {c.name: c.cells for c in self.columns}
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """The numbers with their intervals over the first key, as an Altair chart; saved if there is a path."""
-        from sordino.answer.plot import chart
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """The numbers with their intervals over the first key, as a picture; saved if there is a path."""
+        from sordino.answer.plot import picture
 
-        return chart(self, path)
+        return drawn(lambda: picture(self), path)
 
     def to_text(self, width: int | None = None, rows: int = 40) -> str:
         """The answer as an aligned table of at most this many characters a line and this many rows."""

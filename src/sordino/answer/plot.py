@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sordino.answer.text import clean, key_text, number, percent, spread
-from sordino.privacy.loss.plot import needs_altair, save
+from sordino.privacy.picture import Picture, needs_altair
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer, EstimateColumn
     from sordino.query.having import Cell
 
-__all__ = ["MOST", "chart"]
+__all__ = ["MOST", "picture"]
 
 _BLUE, _GREY, _DARK = "#3b6ea5", "#8a8a8a", "#333333"
 _WIDTH, _HEIGHT = 460, 260
@@ -27,8 +26,8 @@ MOST = 200
 Kind = Literal["none", "ordered", "time", "side", "list"]
 
 
-def chart(answer: Answer, path: str | Path | None = None) -> Any:
-    """The chart of an answer, saved to `path` if there is one."""
+def picture(answer: Answer) -> Picture:
+    """The picture of an answer."""
     alt = needs_altair()
     kind = _kind(answer)
     count = min(len(answer), MOST) if kind == "list" else len(answer)
@@ -43,14 +42,14 @@ def chart(answer: Answer, path: str | Path | None = None) -> Any:
         title += f" by {', '.join(clean(k.name) for k in answer.keys)}"
     # Lists are long: their panels go side by side.
     joined = alt.hconcat(*panels) if kind == "list" else alt.vconcat(*panels)
-    picture = (
+    chart = (
         joined.properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start", fontSize=15, offset=12))
         .configure_view(stroke=None)
         .configure_axis(
             grid=True, gridColor="#ececec", domainColor=_GREY, tickColor=_GREY, labelFontSize=11, titleFontSize=11
         )
     )
-    return save(picture, path)
+    return Picture(chart)
 
 
 def _kind(answer: Answer) -> Kind:
@@ -95,10 +94,10 @@ def _panel(alt: Any, answer: Answer, column: EstimateColumn, kind: Kind, count: 
         color=alt.value(_DARK) if bars else colour,
         tooltip=[alt.Tooltip("group:N"), alt.Tooltip("text:N", title=clean(column.name))],
     )
-    picture = marks + rules
+    layers = marks + rules
     if kind == "none":
-        picture += base.mark_text(dy=-14, fontSize=12).encode(**shared, **value, text="text:N")
-    return picture.properties(width=_WIDTH, height=_height(kind, count, apart=offset is not None))
+        layers += base.mark_text(dy=-14, fontSize=12).encode(**shared, **value, text="text:N")
+    return layers.properties(width=_WIDTH, height=_height(kind, count, apart=offset is not None))
 
 
 def _height(kind: Kind, count: int, *, apart: bool) -> Any:
@@ -158,7 +157,7 @@ def _rows(answer: Answer, column: EstimateColumn, kind: Kind, count: int) -> lis
             {
                 "key": _coordinate(keys[0][i], kind) if keys else "",
                 "series": " · ".join(texts[1:]),
-                "group": ", ".join(texts) or column.name,
+                "group": ", ".join(texts) or clean(column.name),
                 "value": value,
                 "low": low,
                 "high": high,

@@ -28,6 +28,16 @@ __all__ = ["VERSION", "csv_text", "dump", "load", "records"]
 VERSION = 1
 _FIELDS = {"columns", "confidence", "notes", "privacy"}
 _UNBOUNDED = {"inf": math.inf, "-inf": -math.inf}
+_STARTS_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    *map(chr, (0xFF1D, 0xFF0B, 0xFF0D, 0xFF20)),
+)  # also the wide ones of East Asian keyboards
 _PLAIN = {str, int, bool, float, type(None)}
 
 
@@ -75,14 +85,19 @@ def load(text: str, receipt: object | None = None) -> Answer:
         raise _damaged(text) from None
 
 
-def csv_text(answer: Answer) -> str:
-    """A line of names and one for each row; NULL is empty, and a lone surrogate is written as its escape."""
+def csv_text(answer: Answer, *, formulas: bool = False) -> str:
+    """A line of names and one for each row; NULL is empty, and a lone surrogate is written as its escape.
+
+    Texts that spreadsheets would run begin with an apostrophe, unless `formulas` are to stay.
+    """
     columns = answer.to_dict()
+    name = str if formulas else _inert
     lines = _Lines()
     # The longer end of line makes the writer quote both of its characters inside cells, in all versions of Python.
     writer = csv.writer(lines, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*([_csv_cell(c) for c in cells] for cells in columns.values()), strict=True))
+    writer.writerow([name(c) for c in columns])
+    cells = ([name(c) if isinstance(c, str) else _csv_cell(c) for c in column] for column in columns.values())
+    writer.writerows(zip(*cells, strict=True))
     return _encodable("".join(lines))
 
 
@@ -99,6 +114,11 @@ class _Lines(list[str]):
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
+
+
+def _inert(text: str) -> str:
+    """A text that no spreadsheet takes for a formula; also behind the blanks and line breaks that some of them skip."""
+    return f"'{text}" if text.startswith(_STARTS_FORMULA) or text.lstrip().startswith(_STARTS_FORMULA) else text
 
 
 def _csv_cell(cell: Cell) -> Any:

@@ -177,7 +177,8 @@ def _at_the_point(texts: Sequence[str]) -> list[str]:
 def _below(answer: Answer) -> list[str]:
     wide = any((c.estimates.high > c.estimates.low).any() for c in answer.estimates)
     told = f"Each interval holds the number before noise with a probability of at least {percent(answer)}."
-    return [*([told] if wide else []), *([answer.privacy] if answer.privacy else []), *(f"Note: {n}" for n in answer.notes)]
+    lines = [*([told] if wide else []), *([answer.privacy] if answer.privacy else []), *(f"Note: {n}" for n in answer.notes)]
+    return [clean(line) for line in lines]
 
 
 def _plural(count: int, noun: str) -> str:

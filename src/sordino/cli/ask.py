@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sordino.cli.arguments import Analyst, Declaration
-from sordino.cli.declared import existing_ledger, load
+from sordino.cli.declared import check_sources, existing_ledger, load
 from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
 from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
 from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
-from sordino.cli.streams import fail, folded, is_terminal, note, put, say
+from sordino.cli.streams import fail, folded, is_terminal, note, put, put_text, say
 from sordino.errors import InvalidInput, SordinoError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def preview(
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
 ) -> None:
-    """Show what a question would cost and how exact its answer would be. Free; no data are read.
+    """Show what a question would cost and how exact its answer would be. Free; no cell of the data is read.
 
     Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
@@ -87,6 +87,7 @@ def preview(
     offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
     asked = parse(read_question(sql))
     dataset = load(file)
+    check_sources(dataset)
     meter = _meter(dataset, analyst)
     plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
     if show_sql:
@@ -121,6 +122,9 @@ def query(
         str | None, typer.Option(metavar="ID", help="A name of your own: asked again, it gives the same answer for free.")
     ] = None,
     plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the answer: .png, .svg, .html or .json.")] = None,
+    formulas: Annotated[
+        bool, typer.Option("--formulas", help="Leave CSV texts that begin with = + - @ as they are, without an apostrophe.")
+    ] = False,
 ) -> None:
     """Ask a question: it is charged, answered with noise, and the answer is stored.
 
@@ -140,7 +144,7 @@ def query(
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         answer, receipt = _answered(dataset, text, request, analyst, offer)
-        _deliver(answer, form, output, plot, request)
+        _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
         with _undisturbed():
             note(_after_interrupt(dataset, request))
@@ -189,18 +193,20 @@ def _receipt(answer: Answer, *, again: bool) -> str:
     return f"Charged {cost_words(receipt.charge)} as entry {receipt.number}, request id {receipt.request_id}."
 
 
-def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str) -> None:
+def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str, *, formulas: bool) -> None:
     """Write what was paid for; if that fails, say how to get it again."""
     try:
-        data = rendered(answer, form)
+        data = rendered(answer, form, formulas=formulas)
         if output is not None:
             write_file(output, data, "--output")
         elif form is Format.table:  # for the eye, whatever letters the terminal knows
             say(data.decode().removesuffix("\n"))
-        else:
+        elif form is Format.parquet:
             put(data)
+        else:
+            put_text(data.decode())
         if plot is not None:
-            _draw(answer, plot)
+            write_file(plot, answer.plot().rendered(Path(plot).suffix), "--plot")
     except BrokenPipeError:  # whoever reads has seen enough
         raise
     except Exception as error:
@@ -209,14 +215,6 @@ def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None,
             raise
         fail(str(error))
         raise typer.Exit(NOT_DELIVERED) from None
-
-
-def _draw(answer: Answer, plot: str) -> None:
-    try:
-        answer.plot(plot)
-    except OSError as error:
-        rule = f"it cannot be written ({error.strerror})"
-        raise InvalidInput(f"--plot {plot!r}", rule, "Choose another file.") from None
 
 
 @contextlib.contextmanager
@@ -256,10 +254,11 @@ def _check_plot(plot: str | None, dataset: Dataset) -> None:
         return
     from importlib.util import find_spec
 
+    from sordino.privacy.picture import ENDINGS
+
     check_target(plot, "--plot", dataset)
-    endings = (".png", ".svg", ".html", ".json")
-    if Path(plot).suffix.lower() not in endings:
-        raise InvalidInput(f"--plot {plot!r}", f"a picture ends in {', '.join(endings)}", "Write --plot answer.png.")
+    if Path(plot).suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"--plot {plot!r}", f"a picture ends in {', '.join(ENDINGS)}", "Write --plot answer.png.")
     if find_spec("altair") is None or find_spec("vl_convert") is None:
         raise InvalidInput("--plot", "pictures need Altair", "Install it: pip install 'sordino[plot]'")
 

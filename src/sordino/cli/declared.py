@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sordino.ledger.place import Place
     from sordino.query.dataset import Dataset
 
-__all__ = ["existing_ledger", "ledger_place", "load", "own_files", "toml_files"]
+__all__ = ["check_sources", "existing_ledger", "ledger_place", "load", "own_files", "toml_files"]
 
 
 def toml_files(incomplete: str) -> list[str]:
@@ -39,6 +39,17 @@ def ledger_place(dataset: Dataset) -> Place:
     from sordino.ledger.place import Place
 
     return Place.of(Ledger.place_of(dataset) or "")  # a declaration from a file always has one
+
+
+def check_sources(dataset: Dataset) -> None:
+    """Refuse a declaration whose files are missing, or lack its unit or a column; looks at names of columns only."""
+    from sordino.engines.gate import expect_columns, pinned
+    from sordino.query.stub import source_columns
+
+    pinned(dataset.tables.values())
+    for table in dataset.tables.values():
+        if table.source.path is not None:
+            expect_columns(table, source_columns(table.source, table.name))
 
 
 def own_files(dataset: Dataset) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sordino.cli.output import write_file
-from sordino.cli.streams import note, put
+from sordino.cli.streams import note, put_text
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Filing:
             page = Page()
             page.draw(self._rendered(result, page.width), "bold green" if result.passed else "bold red")
         else:
-            put(f"{self._rendered(result, _WIDTH).rstrip()}\n".encode())
+            put_text(f"{self._rendered(result, _WIDTH).rstrip()}\n")
 
     def _rendered(self, result: Report | Dossier, width: int) -> str:
         match self.form:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sordino.cli.streams import hanging, put, say
+from sordino.cli.streams import hanging, put_text, say
 from sordino.errors import InvalidInput
 
 __all__ = ["init"]
@@ -30,7 +30,7 @@ def init(
     from sordino.query.declaration import table_name
 
     if output == "-":
-        put(Dataset.schema_stub(source).encode())
+        put_text(Dataset.schema_stub(source))
         return
     target = Path(output or f"{table_name(Path(source))}.toml")
     if target.exists() and not force:

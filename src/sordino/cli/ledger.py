@@ -12,7 +12,7 @@ from sordino.cli.arguments import Declaration, Yes
 from sordino.cli.declared import existing_ledger, ledger_place, load, toml_files
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_file
-from sordino.cli.streams import confirmed, note, prose, put, warn
+from sordino.cli.streams import confirmed, note, prose, put_text, warn
 from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _read(path: Path, what: str) -> str:
 
 def _write(text: str, output: str | None) -> None:
     if output in (None, "-"):
-        put(text.encode())
+        put_text(text)
     elif output is not None:
         write_file(output, text.encode(), "--output")
 

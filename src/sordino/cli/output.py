@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -33,10 +34,18 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
+_ENDINGS = {".csv": Format.csv, ".json": Format.json, ".parquet": Format.parquet, ".txt": Format.table, "": Format.table}
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+
+
 def chosen(format_: Format | None, output: str | None) -> Format:
     """The format that was asked for, or that the ending of the file means; refused where it would fill the screen."""
-    ending = "" if output is None else Path(output).suffix.lower().removeprefix(".")
-    known = format_ or (Format(ending) if ending in set(Format) else Format.table)
+    ending = "" if output is None else Path(output).suffix.lower()
+    if format_ is None and ending not in _ENDINGS:
+        rule = f"without --format the ending says how to write it: {', '.join(filter(None, _ENDINGS))}"
+        excel = " Spreadsheets open .csv." if ending in _SPREADSHEETS else ""
+        raise InvalidInput(f"--output {output!r}", rule, f"Write --output answer.csv.{excel} Nothing was charged.")
+    known = format_ or _ENDINGS[ending]
     if output is None and known is Format.parquet and is_terminal(sys.stdout):
         rule = "Parquet is not for the eye"
         raise InvalidInput("--format parquet", rule, "Add --output answer.parquet, or write to a pipe or a file.")
@@ -45,11 +54,11 @@ def chosen(format_: Format | None, output: str | None) -> Format:
     return known
 
 
-def rendered(answer: Answer, format_: Format) -> bytes:
-    """The rows of an answer, all of them; text in UTF-8."""
+def rendered(answer: Answer, format_: Format, *, formulas: bool = False) -> bytes:
+    """The rows of an answer, all of them; text in UTF-8. In CSV, formulas are made inert unless they are to stay."""
     match format_:
         case Format.csv:
-            return answer.to_csv().encode()
+            return answer.to_csv(formulas=formulas).encode()
         case Format.json:
             return f"{answer.to_records_json()}\n".encode()
         case Format.parquet:
@@ -106,9 +115,11 @@ def write_file(path: str, data: bytes, option: str) -> None:
     """Write a file; a new one appears whole or not at all."""
     target = Path(path).resolve()  # through a link, not instead of it
     # What is there is written to, not replaced: it may be a pipe or a device, and has an owner and permissions.
-    aside = target if target.exists() else target.with_name(f".sordino-{os.getpid()}")
+    aside = target if target.exists() else target.with_name(f".sordino-{secrets.token_hex(8)}")
     try:
-        aside.write_bytes(data)
+        # Made here, not found: nobody can put a link under that name beforehand.
+        with aside.open("wb" if aside is target else "xb") as file:
+            file.write(data)
         if aside is not target:
             aside.replace(target)
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sordino.answer.text_plot import LINES
 from sordino.cli.streams import is_terminal, put, width
+from sordino.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,17 +49,17 @@ class Page:
 
     def heading(self, text: str) -> None:
         """A line that starts a part."""
-        self._put("\n" + self._wrapped(text), style="bold")
+        self._put("\n" + self._wrapped(visible(text)), style="bold")
 
     def say(self, text: str) -> None:
         """Sentences, broken at the width."""
-        self._put(self._wrapped(text))
+        self._put(self._wrapped(visible(text)))
 
     def draw(self, picture: str, first_word: str = "") -> None:
         """A picture as it is: its hill in blue, its line in red, and its first word in a style if there is one."""
         from rich.text import Text
 
-        text = Text(picture)
+        text = Text(visible(picture))
         text.highlight_regex("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉]+", "blue")
         for mark, colour in zip((*LINES, "▒"), ("red", "magenta", "red"), strict=True):
             text.highlight_regex(f"(?<![a-z]){mark}+(?![a-z])", colour)
@@ -74,6 +75,7 @@ class Page:
         from rich import box
         from rich.table import Table
 
+        headings, *rows = ([visible(cell) for cell in row] for row in (headings, *rows))
         widths = _widths([headings, *rows], left, self._room)
         if sum(widths) + _GAP * (len(widths) - 1) > self._room and _longest_word([headings, *rows]) < self._room - _GAP:
             for row in rows:

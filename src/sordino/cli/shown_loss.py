@@ -117,18 +117,14 @@ def write_picture(loss: Loss, title: str, output: Path | None) -> None:
     """The picture, before anything is printed: a path that cannot be written is a refusal."""
     if output is None:
         return
-    from sordino.privacy.loss.plot import save
+    from sordino.privacy.loss.plot import picture
+    from sordino.privacy.picture import drawn
 
     value = as_typed("--output", str(output))
     try:
-        picture = loss.plot()
+        drawn(lambda: picture(loss, title), output)  # the loss's own name can be longer than the picture
     except InvalidInput as error:
         raise InvalidInput(value, error.rule, error.hint) from None
-    picture.title.text = title  # the loss's own name can be longer than the picture
-    try:
-        save(picture, output)
-    except InvalidInput as error:
-        raise InvalidInput(value, error.rule, "Write --output loss.png.") from None
     except OSError as error:
         rule = f"the picture cannot be written: {error.strerror or 'the file system refuses'}"
         raise InvalidInput(value, rule, "Name a file in a folder that exists.") from None

@@ -1,6 +1,7 @@
-"""Where words go: what was asked for to standard output, everything else to standard error.
+r"""Where words go: what was asked for to standard output, everything else to standard error.
 
-So that `| head` and `> x.csv` work. Escape codes are written to terminals only, and never if `NO_COLOR` is set.
+So that `| head` and `> x.csv` work. Colours are written to terminals only, and never if `NO_COLOR` is set. What a terminal
+would obey, such as an escape code within a key or a question, is never written to one: it sees `\x1b`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,22 @@ import sys
 import textwrap
 from typing import TextIO
 
-from sordino.errors import InvalidInput
+from sordino.errors import InvalidInput, visible
 
-__all__ = ["confirmed", "fail", "folded", "hanging", "is_terminal", "note", "prose", "put", "say", "warn", "width"]
+__all__ = [
+    "confirmed",
+    "fail",
+    "folded",
+    "hanging",
+    "is_terminal",
+    "note",
+    "prose",
+    "put",
+    "put_text",
+    "say",
+    "warn",
+    "width",
+]
 
 _RED, _YELLOW = 31, 33
 _PIPE = 100
@@ -31,8 +45,13 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+def put_text(text: str) -> None:
+    """Text in UTF-8 on standard output: as it is in a pipe or file, with control characters shown on a terminal."""
+    put((visible(text) if is_terminal(sys.stdout) else text).encode())
+
+
 def put(data: bytes) -> None:
-    """Write to standard output; quiet if the reader has seen enough and closed the pipe."""
+    """Write to standard output; quiet if the reader has seen enough and closed the pipe. Not for texts of others."""
     if sys.stdout is None:
         return
     try:
@@ -50,6 +69,7 @@ def put(data: bytes) -> None:
 def say(text: str = "") -> None:
     """A line, or several, on standard output; letters that its encoding lacks become question marks."""
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+    text = visible(text) if is_terminal(sys.stdout) else text
     put(f"{text}\n".encode(encoding, "replace"))
 
 
@@ -98,6 +118,7 @@ def confirmed(question: str, *, yes: bool, option: str = "--yes") -> bool:
 def _tell(prefix: str, text: str, indent: int = 0) -> None:
     if sys.stderr is None:
         return
+    text = visible(text)
     line = f"{prefix} {text}" if prefix else text
     if is_terminal(sys.stderr):
         line = "\n".join(_broken(part, width(), " " * indent) for part in line.split("\n"))

@@ -18,7 +18,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
 
-__all__ = ["Admitted", "PinnedFile", "SourceColumn", "admitted", "expect_distinct", "pinned", "unreadable"]
+__all__ = ["Admitted", "PinnedFile", "SourceColumn", "admitted", "expect_columns", "expect_distinct", "pinned", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,16 @@ def admitted(
             raise InvalidDeclaration(f"{key} with type = {column.kind!r}", rule, convertible(columns[place].type))
         found.append(Admitted(name, place, sql))
     return tuple(found)
+
+
+def expect_columns(table: Table, names: Sequence[str]) -> None:
+    """Refuse a source without the declared unit or a declared column, from the names of its columns alone."""
+    expect_distinct(table, names)
+    columns = [SourceColumn(name, "") for name in names]
+    if table.person is not None:
+        _place(table, f"tables.{table.name}.unit = {show(table.person)}", table.person, columns)
+    for name in table.columns:
+        _place(table, f"tables.{table.name}.columns.{name}", name, columns)
 
 
 def expect_distinct(table: Table, names: Iterable[str]) -> None:

@@ -171,8 +171,9 @@ def _expect_person(aggregate: Aggregate, scope: Scope) -> None:
     name = aggregate.argument.name if isinstance(aggregate.argument, tree.Column) else "an expression"
     person = scope.table.person
     rule = "COUNT(DISTINCT ...) counts persons"
-    if person is None:
-        hint = 'Each row of this table is another person (unit = "row"): use COUNT(*).'
-    else:
-        hint = f"Use COUNT(DISTINCT {person}), or GROUP BY {name} to count its values."
+    count = "COUNT(*)" if person is None else f"COUNT(DISTINCT {person})"
+    hint = (  # a question to write, not one that runs
+        f"For persons write {count}. For the values of {name} ask SELECT {name}, {count} AS n FROM {scope.table.name} "  # noqa: S608
+        f"GROUP BY {name}: the answer has a row for each value that is public, or that enough persons share."
+    )
     raise InvalidInput(f"COUNT(DISTINCT {name})", rule, hint)

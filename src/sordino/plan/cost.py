@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, open_unit, positive, show
+from sordino.query.offer import unknown_names
 
 __all__ = ["Cost"]
 
@@ -45,8 +46,11 @@ class Cost:
         rows: Number | None = None,
         key_delta: Number | None = None,
         nonnegative: bool = False,
+        **unknown: Never,
     ) -> Cost:
         """A checked offer. Epsilon is read at the smaller, confidence at the larger reading of a float."""
+        if unknown:
+            raise unknown_names(unknown)
         if (epsilon is None) == (error is None):
             value = f"epsilon={show(epsilon)}, error={show(error)}"
             rule = "a query is priced by its epsilon or by the error it may have"

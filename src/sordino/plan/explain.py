@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sordino.errors import visible
 from sordino.privacy.exact import float_upper, readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.quantiles import interval_rank, rank_error, rates
@@ -52,10 +53,17 @@ def _bounds(plan: Plan) -> list[str]:
     return lines
 
 
+def _dropped(plan: Plan) -> list[str]:
+    """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
+    person = plan.table.person
+    return [] if person is None or plan.table.public else [f"rows without a {person} name nobody and are left out"]
+
+
 def explain(plan: Plan) -> str:
     """The whole plan as text."""
     price = plan.price
     lines = [f"Plan for {plan.table.name}", f"  protects     {_unit(plan)}"]
+    lines += [f"  dropped      {line}" for line in _dropped(plan)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     if plan.keys:
         lines += [f"  group by     {key.name}: {_keys(plan, i)}" for i, key in enumerate(plan.keys)]
@@ -101,6 +109,7 @@ def explain(plan: Plan) -> str:
 
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
+    line = visible(line)
     return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 15, break_long_words=False, break_on_hyphens=False) or [line]
 
 
@@ -187,6 +196,7 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
     bounds = _bounds(plan)
     if bounds:
         notes.append(f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
+    notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan)]
     if plan.private_keys:
         notes.append("Groups of few persons are left out; rows without a key are in no group.")
     if plan.cost.nonnegative:

@@ -28,6 +28,7 @@ from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.having import check_having, check_order
 from sordino.query.meaning.expressions import condition, typed
+from sordino.query.meaning.listed import expect_listed_keys
 from sordino.query.typed import Typed
 
 __all__ = ["Plan", "make_plan"]
@@ -88,7 +89,7 @@ class Plan:
 
     def sql(self, dialect: str = "duckdb") -> str:
         """The SQL that runs, in one dialect."""
-        return ";\n\n".join(statement.text(dialect) for statement in self.statements)
+        return ";\n\n".join(statement.pretty(dialect) for statement in self.statements)
 
     @cached_property
     def promise(self) -> str:
@@ -129,6 +130,8 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     aggregates, names = _aggregates(query)
     _check_names(query, names)
     keys = tuple(bind_key(_key_name(query, key), typed(key, scope.read)) for key in query.keys)
+    if query.having is not None:
+        expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
     row_unit = table.person is None
@@ -192,6 +195,13 @@ def _aggregates(query: tree.Query) -> tuple[list[tree.Aggregate], list[str]]:
 
 def _key_name(query: tree.Query, key: tree.Expression) -> str:
     return next((output.name for output in query.outputs if output.value == key), getattr(key, "name", "an expression"))
+
+
+def _listed(query: tree.Query, keys: tuple[Key, ...]) -> dict[str, tuple[tree.Value, ...]]:
+    """The values of the answer's columns that are public keys."""
+    found = zip(query.keys, keys, strict=True)
+    values = [(key, bound.values) for key, bound in found if bound.values is not None]
+    return {output.name: known for output in query.outputs for key, known in values if output.value == key}
 
 
 def _check_names(query: tree.Query, aggregates: list[str]) -> None:

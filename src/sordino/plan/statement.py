@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from sqlglot import exp
+from sqlglot import Generator, exp
 
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
 from sordino.plan.sensitivity import WEIGHT
@@ -68,10 +68,18 @@ class Statement:
     _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def text(self, dialect: str = "duckdb") -> str:
-        """The SQL for one engine, written once: before anything is charged, as writing it can fail."""
+        """The SQL that runs on one engine, written once: before anything is charged, as writing it can fail.
+
+        In one line: to break lines, sqlglot rewrites texts that hold its placeholder.
+        """
         if dialect not in self._texts:
-            self._texts[dialect] = self.select.sql(dialect=dialect, pretty=True)
+            self._texts[dialect] = self.select.sql(dialect=dialect)
         return self._texts[dialect]
+
+    def pretty(self, dialect: str = "duckdb") -> str:
+        """The same SQL in several lines, for people; in one line if a text in it holds sqlglot's placeholder."""
+        plain = self.text(dialect)
+        return plain if Generator.SENTINEL_LINE_BREAK in plain else self.select.sql(dialect=dialect, pretty=True)
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:

@@ -19,10 +19,10 @@ from typing import Any
 
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
-from sordino.query.dataset import Kind
+from sordino.query.dataset import Kind, Source
 from sordino.query.declaration import UNFILLED, key_text, name_fault, source_kind, table_name
 
-__all__ = ["schema_stub"]
+__all__ = ["schema_stub", "source_columns"]
 
 _LONGEST_HEADER = 2**20
 
@@ -60,6 +60,25 @@ def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | N
             rule = "it exists already" if isinstance(error, FileExistsError) else "it cannot be written"
             raise InvalidDeclaration(show(str(target)), rule, "Choose another output.") from None
     return text
+
+
+def source_columns(source: Source, table: str) -> list[str]:
+    """The names of the columns of a declared file, from its schema alone; no cell is read."""
+    file = source.path or Path()
+    match source.kind:
+        case "parquet":
+            fields = _parquet_fields(file)
+        case "csv":
+            fields = _csv_fields(file)
+        case _:
+            tables = _duckdb_fields(file)
+            wanted = source.table or table
+            found = next((name for name in tables if name.casefold() == wanted.casefold()), None)
+            if found is None:
+                hint = f"It has {', '.join(map(show, tables))}."
+                raise InvalidDeclaration(f"tables.{table}", f"the file has no table {show(wanted)}", hint)
+            fields = tables[found]
+    return [name for name, _, _ in fields]
 
 
 def _data_file(path: object) -> Path:
@@ -157,8 +176,8 @@ def _duckdb_fields(file: Path) -> dict[str, Fields]:
 def _csv_fields(file: Path) -> Fields:
     opened = gzip.open if file.name.lower().endswith(".gz") else open
     try:
-        with opened(file, "rt", encoding="utf-8-sig", newline="") as lines:
-            header = lines.readline(_LONGEST_HEADER)
+        with opened(file, "rb") as lines:  # in bytes: to decode would go beyond the first line, into cells
+            header = lines.readline(_LONGEST_HEADER).split(b"\r")[0].decode("utf-8-sig")
         names = next(csv.reader([header], strict=True), [])
     except (OSError, EOFError, ValueError, csv.Error, zlib.error):
         raise _unreadable(file, "a CSV file") from None

@@ -25,6 +25,7 @@ from sordino.audit.paper.phrases import (
 )
 from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Verdict
 from sordino.audit.paper.svg import drawing
+from sordino.privacy.picture import PAGE_POLICY
 
 __all__ = ["dossier_page", "report_page"]
 
@@ -59,6 +60,7 @@ def _page(title: str, body: str) -> str:
     style = Path(__file__).with_name("page.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"{PAGE_POLICY}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{_safe(title)}</title><style>\n{style}</style></head>\n"
         f'<body><main class="so-audit">{body}</main></body></html>\n'

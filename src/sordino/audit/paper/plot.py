@@ -1,8 +1,7 @@
-"""The figures of a report as one Altair chart."""
+"""The figures of a report as one picture."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from sordino.answer.text import clean
@@ -10,9 +9,9 @@ from sordino.audit.paper.drawable import drawable, place_name
 from sordino.audit.paper.phrases import WORD, claim, needed
 from sordino.audit.paper.report import Figure, Report
 from sordino.errors import InvalidInput
-from sordino.privacy.loss.plot import needs_altair, save
+from sordino.privacy.picture import Picture, needs_altair
 
-__all__ = ["chart"]
+__all__ = ["picture"]
 
 _COLOURS = ("#3b6ea5", "#c1453b", "#555555", "#7d5ba6", "#2e7d4f")
 _GREY = "#8a8a8a"
@@ -22,8 +21,8 @@ _LONG = 18
 """Longer names of series leave room for two in a row."""
 
 
-def chart(report: Report, path: str | Path | None = None) -> Any:
-    """The chart of a report, saved to `path` if there is one."""
+def picture(report: Report) -> Picture:
+    """The picture of a report."""
     alt = needs_altair()
     if not report.figures:
         raise InvalidInput(f"the report on {clean(report.name)}", "it has no figures", "Read it with print(report).")
@@ -32,7 +31,7 @@ def chart(report: Report, path: str | Path | None = None) -> Any:
     title = alt.TitleParams(
         f"{WORD[report.verdict]}: {clean(report.name)}", subtitle=subtitle, anchor="start", fontSize=15, offset=12
     )
-    picture = (
+    chart = (
         alt.vconcat(*(_panel(alt, figure) for figure in report.figures))
         .resolve_scale(color="independent", strokeDash="independent")
         .properties(title=title)
@@ -42,7 +41,7 @@ def chart(report: Report, path: str | Path | None = None) -> Any:
         )
         .configure_title(fontSize=12, fontWeight="bold", anchor="start")
     )
-    return save(picture, path)
+    return Picture(chart)
 
 
 def _panel(alt: Any, figure: Figure) -> Any:

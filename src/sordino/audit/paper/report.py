@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
+
+from sordino.privacy.picture import Picture, drawn
 
 __all__ = ["Dossier", "Figure", "Grid", "Report", "Series", "Verdict"]
 
@@ -116,11 +119,11 @@ class Report:
 
         return report_page(self)
 
-    def plot(self) -> Any:
-        """The figures as an Altair chart (extra `plot`)."""
-        from sordino.audit.paper.plot import chart
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """The figures as a picture (extra `plot`); saved if there is a path."""
+        from sordino.audit.paper.plot import picture
 
-        return chart(self)
+        return drawn(lambda: picture(self), path)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,7 +35,7 @@ _DELTA = 0.05
 
 
 @cache
-def _asked(sql: str, rows: Rows, copies: int, mechanism: str | None) -> tuple[Plan, list[Exact]]:
+def _asked(sql: str, rows: Rows, copies: int, mechanism: Literal["laplace", "gaussian"] | None) -> tuple[Plan, list[Exact]]:
     """The plan, and the exact sums over all copies of the rows."""
     import pyarrow as pa
 
@@ -50,11 +50,13 @@ def _asked(sql: str, rows: Rows, copies: int, mechanism: str | None) -> tuple[Pl
     }
     data = Dataset(table, unit="row", columns=columns, budget=Budget(1, _DELTA))
     with Session(data, threads=1) as session:
-        plan = session.preview(sql, epsilon=1, **({} if mechanism is None else {"mechanism": mechanism}))
+        plan = session.preview(sql, epsilon=1, mechanism=mechanism)
         return plan, [session._engine.run(statement) for statement in plan.statements]
 
 
-def _query(sql: str, read: Reading, *, copies: int = _COPIES, mechanism: str | None = None) -> Callable[..., Floats]:
+def _query(
+    sql: str, read: Reading, *, copies: int = _COPIES, mechanism: Literal["laplace", "gaussian"] | None = None
+) -> Callable[..., Floats]:
     """A query as a mechanism of rows, its answers read as one row of numbers for each copy."""
 
     def run(data: Any, *, size: int) -> Floats:

@@ -28,6 +28,7 @@ from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, floa
 from sordino.privacy.float_search import smallest_float
 from sordino.privacy.loss.law import Law
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.picture import Picture, drawn
 
 __all__ = ["Loss", "OutputPair"]
 
@@ -209,11 +210,11 @@ class Loss(ABC):
         masses.append(certified(lambda: 1 - self.cdf_ball(points[-1])))
         return np.array([upper(m) for m in masses])
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """An Altair chart of the two output curves, the law of the loss, delta(epsilon) and the trade-off curve.
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """A picture of the two output curves, the law of the loss, delta(epsilon) and the trade-off curve.
 
         With `path` it is also saved, as PNG, SVG, HTML or JSON by the ending. Needs the extra `plot`.
         """
-        from sordino.privacy.loss.plot import chart
+        from sordino.privacy.loss.plot import picture
 
-        return chart(self, path)
+        return drawn(lambda: picture(self), path)

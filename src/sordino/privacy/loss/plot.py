@@ -4,61 +4,38 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sordino.errors import InvalidInput
 from sordino.privacy.loss.base import Loss, OutputPair
+from sordino.privacy.picture import Picture, needs_altair
 
-__all__ = ["chart", "needs_altair", "save"]
+__all__ = ["picture"]
 
 _BLUE, _RED, _GREY = "#3b6ea5", "#c1453b", "#8a8a8a"
 _WIDTH, _HEIGHT = 330, 210
-_SAVED = (".png", ".svg", ".html", ".json")
 
 
-def chart(loss: Loss, path: str | Path | None = None) -> Any:
-    """The chart of a loss, saved to `path` if there is one."""
+def picture(loss: Loss, title: str | None = None) -> Picture:
+    """The picture of a loss; its title is the loss's own name unless there is another."""
     alt = needs_altair()
-    _check(path)
     reach = _reach(loss)
     pair = loss.outputs()
     panels = [_law(alt, loss, reach), _profile(alt, loss, reach), _trade_off(alt, loss)]
     rows = [panels] if pair is None else [[_outputs(alt, pair), panels[0]], panels[1:]]
-    picture = (
+    chart = (
         alt.vconcat(*(alt.hconcat(*row) for row in rows))
-        .properties(title=alt.TitleParams(repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12))
+        .properties(
+            title=alt.TitleParams(title or repr(loss), subtitle=_summary(loss), anchor="start", fontSize=15, offset=12)
+        )
         .configure_view(stroke=None)
         .configure_axis(
             grid=True, gridColor="#ececec", domainColor=_GREY, tickColor=_GREY, labelFontSize=11, titleFontSize=11
         )
         .configure_title(fontSize=12, fontWeight="bold", anchor="start")
     )
-    return save(picture, path)
-
-
-def needs_altair() -> Any:
-    """Altair, or how to get it."""
-    try:
-        import altair as alt
-    except ImportError as error:
-        raise InvalidInput("plot()", "pictures need Altair", "Install it: pip install 'sordino[plot]'") from error
-    return alt
-
-
-def _check(path: str | Path | None) -> None:
-    if path is not None and Path(path).suffix.lower() not in _SAVED:
-        raise InvalidInput(f"path={str(path)!r}", f"the ending must be one of {', '.join(_SAVED)}", "Try loss.png.")
-
-
-def save(picture: Any, path: str | Path | None) -> Any:
-    """The picture, saved if there is a path."""
-    _check(path)
-    if path is not None:
-        picture.save(str(path), **({"scale_factor": 2} if Path(path).suffix.lower() == ".png" else {}))
-    return picture
+    return Picture(chart)
 
 
 def _summary(loss: Loss) -> str:

@@ -84,7 +84,9 @@ def call(function: str, *arguments: Expression) -> Call:
     least, most = ARITY[function]
     if not least <= len(arguments) <= most:
         wanted = f"{least}" if least == most else f"at least {least}" if most == _MANY else f"{least} to {most}"
-        raise InvalidInput(f"{function} of {len(arguments)} arguments", f"it takes {wanted}", "Look it up in docs/sql.md.")
+        raise InvalidInput(
+            f"{function} of {len(arguments)} arguments", f"it takes {wanted}", "`sordino docs sql` shows how it is written."
+        )
     match function:
         case "and" | "or":
             arguments = tuple(islice(_flat(function, arguments), LARGEST + 1))  # check_size refuses what was cut

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Unpack
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
@@ -45,6 +45,7 @@ from sordino.query.front.terms import (
     when,
     year,
 )
+from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Aggregate, Column, Expression, Join, Order, Output, Query
 
 __all__ = ["Asks", "Measure", "Question", "Term", "When", "bucket", "coalesce", "col", "count", "count_distinct",
@@ -55,10 +56,10 @@ __all__ = ["Asks", "Measure", "Question", "Term", "When", "bucket", "coalesce", 
 class Asks(Protocol):
     """What can run a question: a session."""
 
-    def run(self, query: Query, **cost: Any) -> Any:
+    def run(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Any:
         """Answer it, for a price."""
 
-    def preview(self, query: Query, **cost: Any) -> Any:
+    def preview(self, query: Query, **offer: Unpack[Offer]) -> Any:
         """Tell what the answer would be like, for nothing."""
 
 
@@ -173,13 +174,15 @@ class Question:
         check_query(query)
         return query
 
-    def run(self, **cost: Any) -> Any:
-        """Ask the session that made the question; the cost is what `Session.sql` takes, such as epsilon=0.2."""
-        return self._asker().run(self.query, **cost)
+    @takes_offer
+    def run(self, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Any:
+        """Ask the session that made the question; the offer is what `Session.sql` takes, such as epsilon=0.2."""
+        return self._asker().run(self.query, request_id=request_id, **offer)
 
-    def preview(self, **cost: Any) -> Any:
+    @takes_offer
+    def preview(self, **offer: Unpack[Offer]) -> Any:
         """What the answer would be like, for nothing."""
-        return self._asker().preview(self.query, **cost)
+        return self._asker().preview(self.query, **offer)
 
     def _asker(self) -> Asks:
         if self.session is None:

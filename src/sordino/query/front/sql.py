@@ -86,7 +86,7 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
         raise UnsupportedSQL(shortened(words.text), "it is nested too deep", "Ask several smaller questions.") from error
     except Exception as error:  # a parser of 10,000 lines may fail in any way on hostile text; none may escape
         raise UnsupportedSQL(
-            shortened(words.text), "it is not understood", "See docs/sql.md for what is supported."
+            shortened(words.text), "it is not understood", "`sordino docs sql` shows what is supported."
         ) from error
     if len(trees) != 1 or type(trees[0]) is not exp.Select:
         raise UnsupportedSQL(
@@ -106,7 +106,7 @@ def _syntax_error(words: Words, error: ParseError) -> UnsupportedSQL:
     return UnsupportedSQL(
         near,
         "the SQL is not understood from here on",
-        "Look for a missing comma, bracket or keyword before it; docs/sql.md shows the supported forms.",
+        "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import ErrorLevel, exp
 
 from sordino.errors import UnsupportedSQL
-from sordino.query.front.sql_tokens import place, shortened
+from sordino.query.front.sql_tokens import CASTS, WINDOWS, place, shortened
 
 __all__ = ["HINTS", "UNKNOWN", "arguments", "refusal"]
 
@@ -32,17 +32,20 @@ HINTS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Min: _EXTREMES,
     exp.Max: _EXTREMES,
     exp.Star: ("rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."),
-    exp.Window: ("window functions are not supported", "Write GROUP BY."),
+    exp.Window: WINDOWS,
     exp.Subquery: _SUBQUERY,
     exp.Select: _SUBQUERY,
     exp.Exists: _SUBQUERY,
-    exp.Cast: ("casts are not supported", "Declared columns have their types already; write dates as DATE '2024-01-31'."),
+    exp.Cast: CASTS,
     exp.Tuple: ("lists are supported after IN only", "Write one expression, or GROUP BY a, b without brackets."),
     exp.ArrayAgg: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
     exp.GroupConcat: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
     exp.First: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
     exp.Escape: _PATTERN,
-    exp.Distinct: ("only COUNT(DISTINCT person) is supported", "Leave DISTINCT out, or count persons."),
+    exp.Distinct: (
+        "only COUNT(DISTINCT person) is supported",
+        "Leave DISTINCT out; the values of a column are the keys of GROUP BY.",
+    ),
     exp.Order: (
         "aggregates do not depend on the order of rows",
         "Leave ORDER BY out; write QUANTILE(x, 0.5) for a quantile.",
@@ -66,7 +69,7 @@ HINTS: dict[type[exp.Expression], tuple[str, str]] = {
         "Write SUM(condition) or AVG(condition).",
     ),
 }
-UNKNOWN = "it is not part of the supported SQL", "See docs/sql.md for what is."
+UNKNOWN = "it is not part of the supported SQL", "`sordino docs sql` shows what is."
 
 
 def refusal(text: str, node: exp.Expression, reason: tuple[str, str]) -> UnsupportedSQL:

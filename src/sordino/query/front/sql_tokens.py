@@ -17,7 +17,18 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sordino.errors import UnsupportedSQL
 
-__all__ = ["DEEPEST_TEXT", "LONGEST", "MOST_JOINS", "MOST_TOKENS", "Words", "place", "read_words", "shortened"]
+__all__ = [
+    "CASTS",
+    "DEEPEST_TEXT",
+    "LONGEST",
+    "MOST_JOINS",
+    "MOST_TOKENS",
+    "WINDOWS",
+    "Words",
+    "place",
+    "read_words",
+    "shortened",
+]
 
 LONGEST = 16 * 1024
 MOST_TOKENS = 4000
@@ -42,7 +53,31 @@ _ONE_SELECT = (
     "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
 )
 _READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
-_CASTS = "casts are not supported", "Declared columns have their types already; write dates as DATE '2024-01-31'."
+CASTS = (
+    "casts are not supported",
+    "Leave it out: declared columns have their types. FLOOR(x) and ROUND(x) give whole numbers, DATE_TRUNC('day', at) "
+    "gives days, SUM(condition) counts; write dates as DATE '2024-01-31'.",
+)
+WINDOWS = (
+    "window functions are not supported",
+    "Ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer. Ranks, shares and running totals can be computed "
+    "from the answer: it is public.",
+)
+_IN_SELECT = (
+    "IN takes written-out values",
+    "Write ward IN ('A', 'B'), or look a public table up: JOIN wards ON visits.ward = wards.name, with WHERE on its "
+    "columns.",
+)
+_PAIRS = (
+    "two columns are not correlated by one aggregate",
+    "Ask AVG(x * y), AVG(x), AVG(y), STDDEV(x) and STDDEV(y) in one question. The covariance is "
+    "AVG(x * y) - AVG(x) * AVG(y); the correlation is that, divided by both STDDEVs.",
+)
+_VALUES = (
+    "single values are never shown, nor is their number",
+    "Write GROUP BY on the column with COUNT(*) AS n: the answer lists its values, and ORDER BY n DESC LIMIT 1 gives "
+    "the most frequent one.",
+)
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
 _SAMPLES = "samples are not supported", "Ask about all rows."
 _GROUPINGS = "GROUP BY takes a plain list of keys", "Ask one question for each level of grouping."
@@ -57,8 +92,8 @@ _REFUSED_WORDS: dict[str, tuple[str, str]] = {
     "WITH": ("WITH (a common table expression) is not supported", _ONE_SELECT[1]),
     "LATERAL": _ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
-    "QUALIFY": ("window functions are not supported", "Filter the noisy answer with HAVING."),
-    "PARTITION BY": ("window functions are not supported", "Write GROUP BY."),
+    "QUALIFY": WINDOWS,
+    "PARTITION BY": WINDOWS,
     "INTO": _READING,
     "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
     **dict.fromkeys(_STATEMENTS, _READING),
@@ -71,9 +106,11 @@ _REFUSED_WORDS: dict[str, tuple[str, str]] = {
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
 }
 _REFUSED_CALLS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT"), _CASTS),
+    **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
-    "OVER": ("window functions are not supported", "Write GROUP BY."),
+    "OVER": WINDOWS,
+    **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
+    **dict.fromkeys(("MODE", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
     **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
     "EXISTS": _ONE_SELECT,
 }
@@ -85,7 +122,7 @@ _REFUSED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
 }
 _REFUSED_SYMBOLS: dict[str, tuple[str, str]] = {
-    "::": _CASTS,
+    "::": CASTS,
     **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     **dict.fromkeys(("**", "^"), ("powers are not supported", "Write x * x.")),
@@ -173,7 +210,10 @@ def _checked(text: str, tokens: list[Token], i: int, *, outside: bool) -> Token:
         return token
     written = text[token.start : token.end + 1]
     if not re.fullmatch(r"[^\W\d][\w$\s]*", written):  # neither a sign nor a prefixed text such as E'a'
-        default = "it is not part of the supported SQL", "See docs/sql.md for what is; text goes into plain single quotes."
+        default = (
+            "it is not part of the supported SQL",
+            "Text goes into plain single quotes; `sordino docs sql` shows what is supported.",
+        )
         raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
     _check_word(text, tokens, i, word, after, named=named)
     if kind in _KEYWORDS or (kind in _DATES and after and after.token_type == _T.STRING):
@@ -203,7 +243,8 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
     token = tokens[i]
     word = " ".join(word.split())
     if token.token_type == _T.SELECT and i:
-        raise _refuse(text, token, _ONE_SELECT, "a second SELECT")
+        within = [t.token_type for t in tokens[max(i - 2, 0) : i]] == [_T.IN, _T.L_PAREN]
+        raise _refuse(text, token, _IN_SELECT if within else _ONE_SELECT, "a second SELECT")
     if word in _REFUSED_WORDS and not (i and tokens[i - 1].token_type == _T.DOT):
         raise _refuse(text, token, _REFUSED_WORDS[word])
     if after is None:

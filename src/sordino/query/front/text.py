@@ -127,7 +127,9 @@ class _Writer:
                 return _ATOM, f"{function.upper()}({self._list(parts)})"
             case Call(function, parts):
                 raise InvalidInput(
-                    f"{function} of {len(parts)} arguments", "there is no such function", "Look it up in docs/sql.md."
+                    f"{function} of {len(parts)} arguments",
+                    "there is no such function",
+                    "`sordino docs sql` lists what there is.",
                 )
             case _:
                 assert_never(node)
@@ -148,7 +150,7 @@ class _Writer:
         """An aggregate of a group's rows."""
         x = "*" if value.argument is None else self.text(value.argument)
         if value.function not in AGGREGATES:
-            raise InvalidInput(value.function, "there is no such aggregate", "Look it up in docs/sql.md.")
+            raise InvalidInput(value.function, "there is no such aggregate", "`sordino docs sql` lists what there is.")
         if value.function == "count_distinct":
             x = f"DISTINCT {x}"
         if value.function == "quantile" and value.parameter == Fraction(1, 2):

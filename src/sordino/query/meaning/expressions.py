@@ -18,6 +18,7 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.function import kind_words
 from sordino.query.meaning.functions import FUNCTIONS
+from sordino.query.meaning.listed import expect_listed
 from sordino.query.meaning.logic import as_truth, choose
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Nothing, Number, Truth
@@ -49,7 +50,9 @@ def _typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed])
             if function is None:
                 raise InvalidInput(f"the function {show(name)}", "this function is not supported",
                                    f"Supported are {', '.join(sorted(FUNCTIONS))}.")  # fmt: skip
-            return function.apply(*(_typed(a, columns) for a in arguments))
+            found = [_typed(a, columns) for a in arguments]
+            expect_listed(expression, found)
+            return function.apply(*found)
         case tree.Case(branches, otherwise):
             pairs = [(_typed(when, columns), _typed(then, columns)) for when, then in branches]
             return choose(pairs, _typed(otherwise, columns))

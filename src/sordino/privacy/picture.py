@@ -1,0 +1,124 @@
+"""A picture: an Altair chart, drawn here and now, so that what is saved or shown runs no script and loads nothing.
+
+Altair's own HTML pages and notebook output put the texts of the data, unescaped, into a script beside programs from the
+network. A key such as `</script><svg onload=...>` would run there. Here a page holds only the finished drawing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sordino.errors import InvalidInput
+
+__all__ = ["ENDINGS", "PAGE_POLICY", "Picture", "check_ending", "drawn", "needs_altair"]
+
+ENDINGS = (".png", ".svg", ".html", ".json")
+PAGE_POLICY = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+)
+"""Tells browsers to run no script and to load nothing, should an escape ever be forgotten."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A chart that can be saved as PNG, SVG, HTML or JSON, and that notebooks show.
+
+    `chart` is the Altair chart, to go on with; what Altair itself saves or shows of it is not made safe.
+    """
+
+    chart: Any
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file; the ending says how."""
+        check_ending(path)
+        Path(path).write_bytes(self.rendered(Path(path).suffix))
+
+    def rendered(self, ending: str) -> bytes:
+        """What a file with this ending holds."""
+        match ending.lower():
+            case ".png":
+                file = io.BytesIO()
+                self._draw(file, "png", scale_factor=2)
+                return file.getvalue()
+            case ".svg":
+                return self.svg().encode()
+            case ".html":
+                return self._page().encode()
+            case ".json":
+                return f"{json.dumps(self.to_dict(), indent=2)}\n".encode()
+            case _:
+                raise _unknown(f"ending {ending!r}")
+
+    def svg(self) -> str:
+        """One `svg` element, all texts escaped."""
+        file = io.StringIO()
+        self._draw(file, "svg")
+        return file.getvalue()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The chart as a Vega-Lite specification."""
+        specification: dict[str, Any] = self.chart.to_dict()
+        return specification
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"Picture({self._title()!r})"
+
+    def _title(self) -> str:
+        title = self.to_dict().get("title", "")
+        text = title.get("text", "") if isinstance(title, dict) else title
+        return " ".join(text) if isinstance(text, list) else str(text)
+
+    def _page(self) -> str:
+        return (
+            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{PAGE_POLICY}'
+            f"<title>{escape(self._title())}</title><style>svg {{ max-width: 100%; height: auto; }}</style></head>\n"
+            f"<body>{self.svg()}</body></html>\n"
+        )
+
+    def _draw(self, file: io.IOBase, kind: str, **options: Any) -> None:
+        if find_spec("vl_convert") is None:  # Altair is there, and its converter is not
+            raise _missing()
+        self.chart.save(file, format=kind, **options)
+
+
+def drawn(draw: Callable[[], Picture], path: str | Path | None) -> Picture:
+    """A picture, saved if there is a path; a path that is none of a picture is refused before it is drawn."""
+    if path is not None:
+        check_ending(path)
+    picture = draw()
+    if path is not None:
+        picture.save(path)
+    return picture
+
+
+def needs_altair() -> Any:
+    """Altair, or how to get it."""
+    try:
+        import altair as alt
+    except ImportError as error:
+        raise _missing() from error
+    return alt
+
+
+def check_ending(path: str | Path) -> None:
+    """Refuse a path whose ending is not one of a picture."""
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise _unknown(f"path={str(path)!r}")
+
+
+def _unknown(value: str) -> InvalidInput:
+    return InvalidInput(value, f"the ending must be one of {', '.join(ENDINGS)}", "Try picture.png.")
+
+
+def _missing() -> InvalidInput:
+    return InvalidInput("plot()", "pictures need Altair", "Install it: pip install 'sordino[plot]'")
