@@ -25,6 +25,8 @@ __all__ = ["PATIENCE", "Connect", "SqliteStore"]
 
 PATIENCE = 30.0
 """How many seconds to wait for another process that is writing."""
+_ENTRIES, _ANSWERS = 4096, 64
+"""How many are read at a time; an answer may be large."""
 _APPLICATION = 0x50_52_44_4E
 _VERSION = 1
 _SCHEMA = (
@@ -41,6 +43,7 @@ _SCHEMA = (
         for action in ("UPDATE", "DELETE")
     ),
 )
+_CHANGED = "its tables were changed"
 _BESIDE = ("-journal", "-wal")
 """What SQLite keeps beside a file, and would play into a new one of its name."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH}
@@ -135,9 +138,8 @@ class SqliteStore:
         if str(self._one("PRAGMA journal_mode = DELETE")).lower() != "delete":
             raise LedgerUnavailable(self.place, "its journal cannot be used", "Close whatever else has opened it.")
         self._run("PRAGMA synchronous = EXTRA")
-        faults = self.faults()
-        if faults:
-            raise LedgerDamaged(self.place, faults[0], "Put it back from a copy, and compare with an anchor.")
+        if self._tables() != list(_SCHEMA):
+            raise LedgerDamaged(self.place, _CHANGED, "Put it back from a copy, and compare with an anchor.")
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         if os.getpid() != self._process:
@@ -173,14 +175,28 @@ class SqliteStore:
             if os.getpid() == self._process and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def rows(self, after: int = 0) -> Iterator[Row]:
+    def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
-        for sequence, text, hash_ in self._rows(
-            "SELECT sequence, text, hash FROM entries WHERE sequence > ? ORDER BY sequence", (after,)
-        ):
+        statement = "SELECT sequence, text, hash FROM entries WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"
+        for sequence, text, hash_ in self._paged(statement, after, _ENTRIES, until):
             if not (isinstance(text, str) and isinstance(hash_, str)):
                 raise LedgerDamaged(self.place, f"entry {sequence} is not text", "Put it back from a copy.")
             yield Row(sequence, text, hash_)
+
+    def _paged(self, statement: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Rows by their numbers, so many at a time: who reads them all at once would keep writers out meanwhile."""
+        last = 2**63 - 1 if until is None else until
+        while True:
+            found = self._rows(statement, (after, last, most))
+            yield from found
+            if len(found) < most:
+                return
+            after = found[-1][0]
+
+    def find(self, request: str) -> int | None:
+        """The number of the row that is kept under a request."""
+        found = self._one("SELECT sequence FROM entries WHERE request = ?", (request,))
+        return found if isinstance(found, int) else None
 
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
@@ -205,9 +221,11 @@ class SqliteStore:
         found = self._one("SELECT bytes FROM answers WHERE sequence = ?", (sequence,))
         return found if isinstance(found, bytes) else None
 
-    def answers(self) -> list[int]:
-        """The numbers of all rows with an answer."""
-        return [row[0] for row in self._rows("SELECT sequence FROM answers ORDER BY sequence")]
+    def answers(self) -> Iterator[tuple[int, bytes]]:
+        """All answers."""
+        statement = "SELECT sequence, bytes FROM answers WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"
+        for sequence, found in self._paged(statement, -(2**63), _ANSWERS):
+            yield sequence, found if isinstance(found, bytes) else b""
 
     def requests(self) -> dict[int, str]:
         """The requests under which rows are kept, by the numbers of the rows."""
@@ -222,12 +240,15 @@ class SqliteStore:
         """What SQLite finds wrong with the file, and any change of its tables."""
         try:
             found = [row[0] for row in self._rows("PRAGMA integrity_check")]
-            tables = self._rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+            tables = self._tables()
         except LedgerDamaged as error:
             return [error.rule]
         if found != ["ok"]:
             return ["the file is damaged: SQLite cannot read all of it"]
-        return [] if [sql for (sql,) in tables] == list(_SCHEMA) else ["its tables were changed"]
+        return [] if tables == list(_SCHEMA) else [_CHANGED]
+
+    def _tables(self) -> list[str]:
+        return [sql for (sql,) in self._rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
 
     def close(self) -> None:
         """Close the file."""
