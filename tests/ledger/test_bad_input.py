@@ -255,7 +255,8 @@ def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, monkeypatch
             error = refusal(lambda: pay(ledger, "while locked", "1/10"))
             assert isinstance(error, LedgerUnavailable)
             assert error.rule.startswith("another process is writing to it")
-            assert error.hint == "Try again, or look for a process that hangs. Nothing was granted."
+            assert error.hint == "Try again, or look for a process that hangs."
+            assert error.outcome == "Nothing was granted."
             if lock == "EXCLUSIVE":
                 assert refusal(lambda: Ledger.open(used)).rule == error.rule
             other.execute("ROLLBACK")

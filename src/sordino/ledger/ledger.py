@@ -39,7 +39,7 @@ from sordino.ledger.past import is_due, resumed
 from sordino.ledger.place import Place
 from sordino.ledger.receipt import Receipt, Request, checked_name
 from sordino.ledger.state import Payment, State, Tally
-from sordino.ledger.store import Busy, Store
+from sordino.ledger.store import NOT_GRANTED, Busy, Store
 from sordino.ledger.terms import Allowance, Terms, charge_facts, short
 from sordino.ledger.verify import Verdict, verify_store
 from sordino.ledger.witness import Seen, Witness, machine_of
@@ -281,7 +281,8 @@ class Ledger:
             self._open_payment(receipt)
             return _Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
 
-        self._write(step)
+        with _after_charge(receipt):
+            self._write(step)
 
     def forfeit(self, receipt: Receipt) -> None:
         """Record that a charge will have no answer; it stays spent."""
@@ -290,7 +291,8 @@ class Ledger:
             self._open_payment(receipt)
             return _Draft("forfeit", {"charge": receipt.number})
 
-        self._write(step)
+        with _after_charge(receipt):
+            self._write(step)
 
     def declare(self, terms: Terms) -> bool:
         """Put another budget, or other tables, in force, as the owner; False if they are in force already.
@@ -403,7 +405,7 @@ class Ledger:
                     self._known = self._state.link
                     self._remember()
                 return rows[-1] if rows else None
-            raise LedgerUnavailable(self.place, "other processes were always faster", "Try again. Nothing was granted.")
+            raise LedgerUnavailable(self.place, "other processes were always faster", "Try again.", NOT_GRANTED)
 
     def _append(self, step: Callable[[], _Draft | None]) -> list[Row]:
         self._catch_up()
@@ -498,9 +500,9 @@ class Ledger:
             raise
 
     def _damaged(self, rule: str) -> LedgerDamaged:
-        hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds. Nothing was granted."
+        hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds."
         self._failed = rule
-        return LedgerDamaged(self.place, rule, hint)
+        return LedgerDamaged(self.place, rule, hint, NOT_GRANTED)
 
     def _repeated(self, request: Request) -> Paid | None:
         payment = self._found(request.id)
@@ -565,6 +567,16 @@ class Ledger:
         """Let this machine note how far the ledger is."""
         if self._witness is not None:
             self._witness.remember(self._note(self._witness))
+
+
+@contextlib.contextmanager
+def _after_charge(receipt: Receipt) -> Iterator[None]:
+    """A failure that comes after a charge does not undo it, and its message says so."""
+    try:
+        yield
+    except LedgerError as error:
+        outcome = f"The charge, entry {receipt.number}, stays spent; its answer was not stored, and is not shown."
+        raise type(error)(error.place, error.rule, error.hint, outcome) from None
 
 
 def _of(tallies: dict[str | None, Tally], analyst: str) -> Tally:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable
 from sordino.ledger.chain import Link, Row
 from sordino.ledger.postgres_tables import CHANGED, Ask, faults, has_ledger, has_tables, make_tables
-from sordino.ledger.store import Busy
+from sordino.ledger.store import NOT_GRANTED, Busy
 
 try:
     import psycopg
@@ -376,4 +376,4 @@ def _unreachable(at: Address, said: str) -> LedgerUnavailable:
 
 
 def _unavailable(place: str, reason: tuple[str, str]) -> LedgerUnavailable:
-    return LedgerUnavailable(place, reason[0], f"{reason[1]}. Nothing was granted.")
+    return LedgerUnavailable(place, reason[0], f"{reason[1]}.", NOT_GRANTED)

@@ -12,14 +12,16 @@ import os
 import sqlite3
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from sordino.errors import LedgerDamaged, LedgerError, LedgerUnavailable
+from sordino.ledger import fork_gate
 from sordino.ledger.chain import Link, Row
-from sordino.ledger.store import Busy
+from sordino.ledger.store import NOT_GRANTED, Busy
 
 __all__ = ["PATIENCE", "Connect", "SqliteStore"]
 
@@ -66,7 +68,16 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 _ABANDONED: list[object] = []
-"""Connections of a process that forked: closing them in the child could undo what the parent is writing."""
+"""Connections of a process that forked amid a transaction: closing them in the child could undo what the parent writes."""
+
+
+def _close(connection: Any, process: int) -> None:
+    """Close a connection: in the process that made it, or in a child that was forked when nothing was under way."""
+    if os.getpid() != process and not fork_gate.is_clean():
+        _ABANDONED.append(connection)
+        return
+    with contextlib.suppress(sqlite3.Error), fork_gate.entered():
+        connection.close()
 
 
 class SqliteStore:
@@ -78,6 +89,7 @@ class SqliteStore:
         self.path = Path(path)
         self.place = str(path)
         self._connect = connect
+        self._inside = False
         self._open()
 
     @staticmethod
@@ -116,8 +128,13 @@ class SqliteStore:
             if _links(self.path) > 1:
                 rule = "it has several names (hard links), and a journal of one would undo what was written under another"
                 raise LedgerUnavailable(self.place, rule, "Keep one name and remove the others.")
-            self._connection = self._connect(_uri(self.path, "rw"))
+            if not fork_gate.is_clean():
+                rule = "this process was forked while another thread was using a ledger, and inherited its locks"
+                raise LedgerUnavailable(self.place, rule, "Start the process anew: multiprocessing with 'spawn'.", NOT_GRANTED)
+            with fork_gate.entered():
+                self._connection = self._connect(_uri(self.path, "rw"))
             self._process = os.getpid()
+            self._finish = weakref.finalize(self, _close, self._connection, self._process)  # also if nobody closes it
         except (sqlite3.Error, OSError) as error:
             raise _refusal(self.place, error) from None
         try:
@@ -143,19 +160,22 @@ class SqliteStore:
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         if os.getpid() != self._process:
-            _ABANDONED.append(self._connection)
+            self._inside = False  # the transaction is the parent's
+            self._finish()
             self._open()
         try:
-            return self._connection.execute(statement, values)
+            with fork_gate.entered():
+                return self._connection.execute(statement, values)
         except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:  # a message may quote what was damaged
             raise _refusal(self.place, error) from None
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        cursor = self._run(statement, values)
-        try:
-            return list(cursor.fetchall())
-        except (sqlite3.Error, MemoryError, UnicodeError) as error:
-            raise _refusal(self.place, error) from None
+        with fork_gate.entered():
+            cursor = self._run(statement, values)
+            try:
+                return list(cursor.fetchall())
+            except (sqlite3.Error, MemoryError, UnicodeError) as error:
+                raise _refusal(self.place, error) from None
 
     def _one(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         rows = self._rows(statement, values)
@@ -164,16 +184,26 @@ class SqliteStore:
     def begin(self) -> None:
         """Become the only writer."""
         self._run("BEGIN IMMEDIATE")
+        if not self._inside:  # until commit or rollback
+            self._inside = True
+            fork_gate.enter()
 
     def commit(self) -> None:
         """Make the transaction durable."""
         self._run("COMMIT")
+        self._leave()
 
     def rollback(self) -> None:
         """Undo the transaction."""
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error), fork_gate.entered():
             if os.getpid() == self._process and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._inside and os.getpid() == self._process:
+            fork_gate.leave()
+        self._inside = False
 
     def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
@@ -252,9 +282,9 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file."""
-        with contextlib.suppress(sqlite3.Error):
-            if os.getpid() == self._process:
-                self._connection.close()
+        if os.getpid() == self._process:
+            self._finish()
+            self._leave()
 
 
 def _uri(path: Path | str, mode: str) -> str:
@@ -341,4 +371,4 @@ def _refusal(place: str, error: Exception) -> LedgerError | Busy:
     rule, hint = _REASONS.get(kind, ("SQLite cannot use it", "Open a new session"))
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         rule, hint = "it was moved, removed or replaced while it was open", "Put it back, and open a new session"
-    return LedgerUnavailable(place, f"{rule} ({name})", f"{hint}. Nothing was granted.")
+    return LedgerUnavailable(place, f"{rule} ({name})", f"{hint}.", NOT_GRANTED)

@@ -11,7 +11,10 @@ from typing import Protocol
 
 from sordino.ledger.chain import Link, Row
 
-__all__ = ["Busy", "Store"]
+__all__ = ["NOT_GRANTED", "Busy", "Store"]
+
+NOT_GRANTED = "Nothing was granted."
+"""What became of a request that met a failure; another outcome is told by whoever knows that a charge came before it."""
 
 
 class Busy(Exception):
