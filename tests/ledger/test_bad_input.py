@@ -65,7 +65,7 @@ def refusal(call: Callable[[], object]) -> LedgerError:
     assert not error.rule.endswith(".")
     assert error.hint.endswith(".")
     assert error.hint[0].isupper()
-    assert str(error) == f"ledger {error.place}: {error.rule}. {error.hint}"
+    assert str(error) == f"ledger {error.place}: {error.rule}. {error.hint} {error.outcome}".strip()
     return error
 
 
