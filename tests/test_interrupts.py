@@ -60,7 +60,9 @@ session.close()
 """
 
 
-@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted 1 forfeited"), (signal.SIGTERM, "exit 7 1 forfeited")])
+@pytest.mark.parametrize(
+    ("number", "said"), [(signal.SIGINT, "interrupted 1 forfeited"), (signal.SIGTERM, "exit 7 1 forfeited")]
+)
 def test_a_signal_in_the_middle_of_a_query_reaches_the_caller(number: int, said: str) -> None:
     process = subprocess.Popen([sys.executable, "-c", ASKING], stdout=subprocess.PIPE, text=True)
     try:

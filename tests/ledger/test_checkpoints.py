@@ -61,7 +61,9 @@ def used(dataset: Dataset, place: str | None = None, charges: int = 20) -> None:
         late = pay(ledger, "late", "1/7", analyst="ana")
         pay(ledger, "never", "1/9")
         for i in range(charges):
-            receipt = pay(ledger, f"r{i}", Fraction(1, i + 2), None if i % 3 else f"answer {i}".encode(), (None, "ana", "bob")[i % 3])
+            receipt = pay(
+                ledger, f"r{i}", Fraction(1, i + 2), None if i % 3 else f"answer {i}".encode(), (None, "ana", "bob")[i % 3]
+            )
             if i % 3 == 1:
                 ledger.forfeit(receipt)
         ledger.store(late, b"late, but there")
@@ -175,8 +177,13 @@ def _richer(facts: dict[str, Any]) -> None:
     facts["terms"]["allowance"]["epsilon"] = "100000"
 
 
-@pytest.mark.parametrize("change", [_cheaper, _fewer, _richer, lambda f: f.update(late=[[3, 4]]), lambda f: f.update(before=None),
-                                    lambda f: f.update(allotments={}), lambda f: f.update(extra=1), lambda f: f.clear()])  # fmt: skip
+CHANGES = [
+    _cheaper, _fewer, _richer, lambda f: f.update(late=[[3, 4]]), lambda f: f.update(before=None),
+    lambda f: f.update(allotments={}), lambda f: f.update(extra=1), lambda f: f.clear(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("noted", ["all", "before", "nothing"])
 def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a machine that has seen it, by one that was there before it, and by one that never was."""
@@ -225,6 +232,30 @@ def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(datas
                 ledger.payment(request)
             with pytest.raises(LedgerError):  # and from then on it grants nothing
                 pay(ledger, "more", "1/100")
+
+
+def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) -> None:
+    """While the ledger is open, links and hashes of the last stretch made to fit, the checkpoint's own among them."""
+    used(dataset)
+    path = Path(str(Ledger.place_of(dataset)))
+    with Ledger.open(dataset) as ledger:
+        start = ledger._state.start.sequence
+        rows = [row for row in ledger._store.rows() if row.sequence <= start]
+        number, request = next(
+            (row.sequence, json.loads(row.text)["facts"]["request"])
+            for row in reversed(rows)
+            if '"kind":"charge"' in row.text
+        )
+        with edited(path) as connection:
+            last = rows[number - 2].hash
+            for row in rows[number - 1 :]:
+                fields = json.loads(row.text) | {"previous": last}
+                if row.sequence == number:
+                    fields["facts"]["charge"]["pure"] = "0"
+                text, last = canonical(fields), digest(canonical(fields))
+                connection.execute("UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (text, last, row.sequence))
+        with pytest.raises(LedgerDamaged):
+            ledger.payment(request)
 
 
 def test_an_older_copy_is_found_also_before_its_checkpoint(dataset: Dataset, tmp_path: Path) -> None:
@@ -334,7 +365,7 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
 def test_a_million_charges_open_within_a_second(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "EVERY", 1024)
     long_ledger(dataset, 1_000_000)
-    times = []
+    times: list[float] = []
     for _ in range(3):
         begun = time.process_time()
         with Ledger.open(dataset) as ledger:

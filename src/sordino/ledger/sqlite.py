@@ -130,7 +130,9 @@ class SqliteStore:
                 raise LedgerUnavailable(self.place, rule, "Keep one name and remove the others.")
             if not fork_gate.is_clean():
                 rule = "this process was forked while another thread was using a ledger, and inherited its locks"
-                raise LedgerUnavailable(self.place, rule, "Start the process anew: multiprocessing with 'spawn'.", NOT_GRANTED)
+                raise LedgerUnavailable(
+                    self.place, rule, "Start the process anew: multiprocessing with 'spawn'.", NOT_GRANTED
+                )
             with fork_gate.entered():
                 self._connection = self._connect(_uri(self.path, "rw"))
             self._process = os.getpid()
