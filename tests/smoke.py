@@ -9,6 +9,7 @@ import datetime as dt
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import sordino as so
 
 ROWS = 3000
-COLUMNS = {
+COLUMNS: dict[str, dict[str, Any]] = {
     "age": {"type": "int", "min": 0, "max": 110},
     "cost": {"type": "float", "min": 0, "max": 5000, "step": 0.01},
     "ward": {"type": "category", "values": ["A", "B", "C"]},
