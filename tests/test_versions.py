@@ -20,8 +20,8 @@ def interpreter(version: str) -> str | None:
     """A Python of this version: the one that runs, one on the path, or one of pyenv."""
     if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
         return sys.executable
-    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    return shutil.which(f"python{version}") or (str(kept[-1]) if kept else None)
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))  # what it puts on the path may refuse
+    return str(kept[-1]) if kept else shutil.which(f"python{version}")
 
 
 def run(*command: str | Path, cwd: Path) -> str:
