@@ -24,7 +24,8 @@ _MARK = '"kind":"checkpoint"'
 
 def is_due(state: State) -> bool:
     """Whether the next writer should add a checkpoint."""
-    return state.link.sequence - state.checkpoint.sequence >= max(EVERY, _BY_ANALYST * len(state.tallies))
+    since = state.link.sequence - state.checkpoint.sequence
+    return since >= EVERY and since >= _BY_ANALYST * len(state.tallies)
 
 
 def resumed(store: Store, checked: Link, head: Link) -> State | None:
