@@ -17,10 +17,10 @@ NEEDED: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["projec
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of this version: the one that runs, one on the path, or one of pyenv."""
+    """A Python of this version: the one that runs, one of pyenv (what it puts on the path may refuse), or one on the path."""
     if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
         return sys.executable
-    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))  # what it puts on the path may refuse
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
     return str(kept[-1]) if kept else shutil.which(f"python{version}")
 
 
