@@ -17,7 +17,7 @@ NEEDED: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["projec
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of this version: the one that runs, one of pyenv (what it puts on the path may refuse), or one on the path."""
+    """A Python of this version: the one that runs, one of pyenv (its shims may refuse), or one on the path."""
     if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
         return sys.executable
     kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
