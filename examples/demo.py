@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,19 @@ def beside_truth(answer: so.Answer, truth: Mapping[object, float], show: Callabl
         screen.print(f"[dim]Not shown, as so few people live there that it could give somebody away: {small}.")
 
 
+def opened(declaration: Path) -> so.Session:
+    """A session; that another copy of this demo has a ledger for the same made-up table is told in words."""
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always", so.errors.LedgerWarning)
+        session = so.Session(so.Dataset.load(declaration))
+    if any(issubclass(each.category, so.errors.LedgerWarning) for each in noticed):
+        screen.print(
+            "\n[dim]This demo has run elsewhere on this machine, and Sordino noticed: the same table under two ledgers. "
+            "For real data that means two budgets, which add up. These patients are made up, so it goes on."
+        )
+    return session
+
+
 def main() -> None:
     # Each demo starts with a new ledger, on purpose. Without the second line the loss of the old one would be noticed.
     shutil.rmtree(OUTPUT, ignore_errors=True)
@@ -70,7 +84,7 @@ def main() -> None:
     screen.print(f"Its owner declares once who is protected, what is public, and a budget, in {declaration}:\n")
     screen.print(Syntax(declaration.read_text(), "toml", background_color="default", word_wrap=True))
 
-    with so.Session(so.Dataset.load(declaration)) as session:
+    with opened(declaration) as session:
         title("An analyst looks at the price first: free, and no data are read")
         screen.print(f"[bold]{WARDS}[/]   for epsilon 0.25", soft_wrap=True)
         screen.print(session.preview(WARDS, epsilon=0.25).explain())

@@ -74,14 +74,17 @@ class EngineFailed(SordinoError):
 
 
 class LedgerError(SordinoError):
-    """A ledger that cannot be used: the message says where it is, what is wrong and how to recover. Nothing was granted."""
+    """A ledger that cannot be used: the message says where it is, what is wrong and how to recover. Nothing was granted.
 
-    def __init__(self, place: str, rule: str, hint: str) -> None:
-        self.place, self.rule, self.hint = place, rule, hint
-        super().__init__(f"ledger {place}: {rule}. {hint}")
+    `outcome` says what became of the request, where that needs to be said.
+    """
 
-    def __reduce__(self) -> tuple[type[LedgerError], tuple[str, str, str]]:
-        return type(self), (self.place, self.rule, self.hint)
+    def __init__(self, place: str, rule: str, hint: str, outcome: str = "") -> None:
+        self.place, self.rule, self.hint, self.outcome = place, rule, hint, outcome
+        super().__init__(f"ledger {place}: {rule}. {hint}{outcome and ' '}{outcome}")
+
+    def __reduce__(self) -> tuple[type[LedgerError], tuple[str, str, str, str]]:
+        return type(self), (self.place, self.rule, self.hint, self.outcome)
 
 
 class LedgerDamaged(LedgerError):

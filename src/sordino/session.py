@@ -21,6 +21,7 @@ from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
 from sordino.engines.gate import pinned
+from sordino.engines.interruptible import interruptible
 from sordino.errors import EngineFailed, InvalidInput, SordinoError
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
@@ -129,7 +130,8 @@ class Session:
         stored: bytes | None = None
         try:
             with contextlib.suppress(Exception):  # data have been touched: whatever fails now has one fixed text
-                exacts = [self._engine.run(statement) for statement in plan.statements]
+                run, statements = self._engine.run, plan.statements
+                exacts = interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
                 stored = release(exacts, plan, receipt).to_json().encode()
         finally:
             if stored is None:  # also if interrupted

@@ -8,6 +8,18 @@ from collections.abc import Iterator
 import pytest
 
 from ledger.postgres_server import LOCKED, PostgresServer
+from sordino.ledger import past
+
+_WITH_CHECKPOINTS = ("test_crashes", "test_disk_faults", "test_model", "test_power_loss", "test_races")
+"""Where ledgers have few entries, and should have checkpoints among them."""
+
+
+@pytest.fixture(autouse=True)
+def frequent_checkpoints(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every third entry, also in the processes that these tests fork."""
+    if request.node.path.stem in _WITH_CHECKPOINTS:
+        monkeypatch.setattr(past, "EVERY", 3)
+        monkeypatch.setattr(past, "_BY_ANALYST", 0)
 
 
 @pytest.fixture(scope="session")

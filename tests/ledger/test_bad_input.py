@@ -65,7 +65,7 @@ def refusal(call: Callable[[], object]) -> LedgerError:
     assert not error.rule.endswith(".")
     assert error.hint.endswith(".")
     assert error.hint[0].isupper()
-    assert str(error) == f"ledger {error.place}: {error.rule}. {error.hint}"
+    assert str(error) == f"ledger {error.place}: {error.rule}. {error.hint} {error.outcome}".strip()
     return error
 
 
@@ -255,7 +255,8 @@ def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, monkeypatch
             error = refusal(lambda: pay(ledger, "while locked", "1/10"))
             assert isinstance(error, LedgerUnavailable)
             assert error.rule.startswith("another process is writing to it")
-            assert error.hint == "Try again, or look for a process that hangs. Nothing was granted."
+            assert error.hint == "Try again, or look for a process that hangs."
+            assert error.outcome == "Nothing was granted."
             if lock == "EXCLUSIVE":
                 assert refusal(lambda: Ledger.open(used)).rule == error.rule
             other.execute("ROLLBACK")

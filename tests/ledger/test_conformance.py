@@ -588,7 +588,7 @@ def test_a_store_keeps_what_was_committed_and_nothing_else(lasting: Home) -> Non
     for each in (store, other):
         assert each.head() == Link(row.sequence, row.hash)
         assert list(each.rows(1)) == [row]
-        assert (each.answer(1), each.answer(2), each.answers()) == (None, b"42", [2])
+        assert (each.answer(1), each.answer(2), list(each.answers())) == (None, b"42", [(2, b"42")])
         assert each.faults() == []
     store.rollback()  # after a commit there is nothing to undo
     assert other.head() == Link(row.sequence, row.hash)

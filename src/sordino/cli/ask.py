@@ -166,9 +166,9 @@ def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, of
         try:
             with Session(dataset, analyst=analyst) as session:
                 watch.session = session
-                known = {payment.receipt.request_id for payment in session.ledger.payments}
+                known = session.ledger.payment(request) is not None
                 answer = session.sql(text, request_id=request, **offer)
-                found.append((answer, _receipt(answer, again=request in known)))
+                found.append((answer, _receipt(answer, again=known)))
                 with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
                     found.append((answer, f"{found[0][1]} Left: {left_words(session.ledger.meter(analyst))}."))
         except (SordinoError, KeyboardInterrupt) as error:
@@ -237,9 +237,8 @@ def _after_interrupt(dataset: Dataset, request: str) -> str:
         ledger = existing_ledger(dataset)
         if ledger is not None:
             with ledger:
-                for payment in ledger.payments:
-                    if payment.receipt.request_id != request:
-                        continue
+                payment = ledger.payment(request)
+                if payment is not None:
                     entry = f"entry {payment.receipt.number}"
                     if payment.status == "answered":
                         return f"Interrupted. The answer is stored as {entry}: --request-id {request} gives it for free."

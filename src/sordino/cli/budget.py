@@ -81,7 +81,7 @@ def set_(file: Declaration, yes: Yes = False) -> None:
             return
         note(f"in force  {kept}\ndeclared  {declared}\n", indent=10)
         note("All answers together keep the largest epsilon, and of delta the largest parts, that were ever in force.")
-        left = declared.allowance.meter(standing.spent_on(ledger.payments)).remaining
+        left = declared.allowance.meter(ledger.spent).remaining
         if left.meters == (None, None, None) or left.delta < 0:
             note("More than the declared budget is spent already, so that nothing more would be answered.")
         if not confirmed("Put what is declared in force?", yes=yes):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,11 @@ from sordino.cli.streams import hanging, say, width
 if TYPE_CHECKING:
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter
-    from sordino.ledger.state import Payment
+    from sordino.ledger.state import Payment, Tally
     from sordino.ledger.terms import Allowance, Terms
     from sordino.query.dataset import Dataset
 
-__all__ = ["LAST", "Standing", "show", "spent_on", "standing_of"]
+__all__ = ["LAST", "Standing", "show", "standing_of"]
 
 LAST = 10
 """How many charges are listed unless all are asked for."""
@@ -32,43 +31,44 @@ _WIDEST_BAR = 72
 
 @dataclass(frozen=True)
 class Standing:
-    """A ledger at one moment; `exists` is False if there is none yet. `meter` is that of the analyst, or of everybody."""
+    """A ledger at one moment; `exists` is False if there is none yet. `meter` is that of the analyst, or of everybody.
+
+    `tallies` and `charges` are of the analyst, or of everybody: also of those with a sub-budget who have not asked yet. Of
+    the charges these may be only the last.
+    """
 
     place: str
     exists: bool
     terms: Terms
     declared: Terms
     allotments: dict[str, Allowance]
-    payments: tuple[Payment, ...]
+    tallies: dict[str | None, Tally]
+    charges: tuple[Payment, ...]
     analyst: str | None
     meter: TwoMeterFilter
 
     @property
-    def listed(self) -> list[Payment]:
-        """The charges of the analyst, or of everybody."""
-        return [p for p in self.payments if self.analyst is None or p.receipt.analyst == self.analyst]
+    def count(self) -> int:
+        """How many charges there are."""
+        return sum(tally.charges for tally in self.tallies.values())
 
     @property
-    def analysts(self) -> dict[str | None, list[Payment]]:
-        """The charges of each analyst, also of those with a sub-budget who have not asked yet."""
-        found: dict[str | None, list[Payment]] = {name: [] for name in self.allotments}
-        for payment in self.listed:
-            found.setdefault(payment.receipt.analyst, []).append(payment)
-        return {name: paid for name, paid in found.items() if self.analyst in (None, name)}
+    def forfeited(self) -> int:
+        """How many of them have no answer."""
+        return self.count - sum(tally.answered for tally in self.tallies.values())
 
 
 def show(file: str, analyst: str | None = None, *, everything: bool = False, as_json: bool = False) -> None:
     """Print how the budget of a declaration stands."""
-    standing = standing_of(load(file), analyst)
-    if as_json:
-        say(json.dumps(_fields(standing), indent=2, ensure_ascii=False))
-    else:
-        say(_text(standing, None if everything else LAST))
+    standing = standing_of(load(file), analyst, None if everything or as_json else LAST)
+    say(json.dumps(_fields(standing), indent=2, ensure_ascii=False) if as_json else _text(standing))
 
 
-def standing_of(dataset: Dataset, analyst: str | None = None) -> Standing:
-    """How the budget of a dataset stands now."""
+def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None = None) -> Standing:
+    """How the budget of a dataset stands now, with so many of the last charges (None: all)."""
+    from sordino.accounting.charge import NOTHING
     from sordino.ledger.receipt import checked_analyst
+    from sordino.ledger.state import Tally
     from sordino.ledger.terms import Terms
 
     if analyst is not None:
@@ -77,33 +77,31 @@ def standing_of(dataset: Dataset, analyst: str | None = None) -> Standing:
     ledger = existing_ledger(dataset)
     if ledger is None:
         place = ledger_place(dataset).shown
-        return Standing(place, False, declared, declared, {}, (), analyst, _shown(declared))
+        return Standing(place, False, declared, declared, {}, {}, (), analyst, _shown(declared, NOTHING))
     with ledger:
-        terms, payments = ledger.terms, ledger.payments
-        meter = _shown(terms, payments) if analyst is None else ledger.meter(analyst)
-        return Standing(ledger.place, True, terms, declared, ledger.allotments, payments, analyst, meter)
+        terms, allotments = ledger.terms, ledger.allotments
+        tallies: dict[str | None, Tally] = dict.fromkeys(allotments, Tally())
+        tallies |= ledger.tallies
+        tallies = {name: tally for name, tally in tallies.items() if analyst in (None, name)}
+        most = sum(tally.charges for tally in tallies.values()) if last is None else last
+        meter = _shown(terms, ledger.spent) if analyst is None else ledger.meter(analyst)
+        charges = ledger.recent(most, analyst)
+        return Standing(ledger.place, True, terms, declared, allotments, tallies, charges, analyst, meter)
 
 
-def _shown(terms: Terms, payments: Sequence[Payment] = ()) -> TwoMeterFilter:
+def _shown(terms: Terms, spent: Charge) -> TwoMeterFilter:
     from sordino.cli.shown_meter import ShownMeter
 
-    return ShownMeter(terms.allowance.budget, terms.allowance.reserved_delta, spent_on(payments))
+    return ShownMeter(terms.allowance.budget, terms.allowance.reserved_delta, spent)
 
 
-def spent_on(payments: Sequence[Payment]) -> Charge:
-    """What all of them took together."""
-    from sordino.accounting.charge import NOTHING
-
-    return sum((payment.receipt.charge for payment in payments), NOTHING)
-
-
-def _text(standing: Standing, last: int | None) -> str:
-    """The standing for the eye, with so many of the last charges (None: all)."""
+def _text(standing: Standing) -> str:
+    """The standing for the eye."""
     parts = [_heading(standing), _left(standing)]
-    if set(standing.analysts) - {None}:
+    if set(standing.tallies) - {None}:
         parts.append(_by_analyst(standing))
-    if standing.listed:
-        parts.append(_charges(standing.listed, last))
+    if standing.charges:
+        parts.append(_charges(standing))
     return "\n\n".join(parts)
 
 
@@ -119,20 +117,20 @@ def _fields(standing: Standing) -> dict[str, Any]:
         "analyst": standing.analyst,
         "left": [{"meter": g.name, "left": _float(g.left), "of": float(g.whole)} for g in gauges(standing.meter)],
         "more_answers": {"epsilon": float(USUAL), **usual_answers(standing.meter)},
-        "forfeited": sum(p.status != "answered" for p in standing.listed),
+        "forfeited": standing.forfeited,
         "sub_budgets": {name: _allowance_fields(part) for name, part in standing.allotments.items()},
-        "charges": [_payment_fields(p) for p in standing.listed],
+        "charges": [_payment_fields(p) for p in standing.charges],
     }
 
 
 def _heading(standing: Standing) -> str:
-    terms, listed = standing.terms, standing.listed
+    terms = standing.terms
     lines = [f"Budget    {terms.allowance}, for all answers together", f"Protects  {_protected(terms)}"]
     if standing.exists:
-        lost = sum(p.status != "answered" for p in listed)
+        lost = standing.forfeited
         gone = f"; {lost:,} without an answer: forfeited, unless the query still runs" if lost else ""
         whose = f" by {standing.analyst}" if standing.analyst is not None else ""
-        lines += [f"Ledger    {standing.place}", f"Charges   {len(listed):,}{whose}{gone}"]
+        lines += [f"Ledger    {standing.place}", f"Charges   {standing.count:,}{whose}{gone}"]
     else:
         lines.append(f"Ledger    none yet; the first question makes {standing.place}")
     if terms != standing.declared:
@@ -175,11 +173,10 @@ def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
 
 def _by_analyst(standing: Standing) -> str:
     rows = [["analyst", "charges", "forfeited", "epsilon", "mu^2", "sub-budget"]]
-    for name, paid in standing.analysts.items():
-        spent, part = spent_on(paid), standing.allotments.get(name or "")
-        lost = sum(p.status != "answered" for p in paid)
-        amounts = [_amount(spent.pure), _amount(spent.mu_squared)]
-        rows.append([name or "(no name)", f"{len(paid):,}", f"{lost:,}", *amounts, str(part or "none")])
+    for name, tally in standing.tallies.items():
+        part, lost = standing.allotments.get(name or ""), tally.charges - tally.answered
+        amounts = [_amount(tally.spent.pure), _amount(tally.spent.mu_squared)]
+        rows.append([name or "(no name)", f"{tally.charges:,}", f"{lost:,}", *amounts, str(part or "none")])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = [
         "  ".join(f"{c:<{w}}" if i in (0, 5) else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True)))
@@ -188,11 +185,11 @@ def _by_analyst(standing: Standing) -> str:
     return "\n".join(["Spent", *(f"  {text.rstrip()}" for text in texts)])
 
 
-def _charges(payments: list[Payment], last: int | None) -> str:
+def _charges(standing: Standing) -> str:
     from sordino.answer.text import clean
 
-    kept = payments if last is None else payments[-last:]
-    lines = ["Charges" if len(kept) == len(payments) else f"Charges (the last {len(kept)}; --all lists all)"]
+    kept = standing.charges
+    lines = ["Charges" if len(kept) == standing.count else f"Charges (the last {len(kept)}; --all lists all)"]
     digits = len(str(kept[-1].receipt.number))
     for payment in kept:
         receipt = payment.receipt

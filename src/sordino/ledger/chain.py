@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 __all__ = ["START", "Broken", "Entry", "Link", "Row", "breaks", "canonical", "digest", "linked"]
 
 FORMAT = "sordino-ledger/1"
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
 class Link(NamedTuple):
@@ -86,7 +87,7 @@ class Entry:
 
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def digest(text: str | bytes) -> str:

@@ -7,11 +7,12 @@ the same bytes. Whatever fails, nothing is granted and nothing is refunded.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -31,13 +32,14 @@ from sordino.errors import (
     RequestRefused,
 )
 from sordino.ledger.anchor import Anchor
-from sordino.ledger.chain import START, Broken, Entry, Row, digest, linked
+from sordino.ledger.chain import START, Broken, Entry, Link, Row, digest, linked
 from sordino.ledger.fingerprint import Prints
 from sordino.ledger.memory import MemoryStore
+from sordino.ledger.past import is_due, resumed
 from sordino.ledger.place import Place
 from sordino.ledger.receipt import Receipt, Request, checked_name
-from sordino.ledger.state import Payment, State
-from sordino.ledger.store import Busy, Store
+from sordino.ledger.state import Payment, State, Tally
+from sordino.ledger.store import NOT_GRANTED, Busy, Store
 from sordino.ledger.terms import Allowance, Terms, charge_facts, short
 from sordino.ledger.verify import Verdict, verify_store
 from sordino.ledger.witness import Seen, Witness, machine_of
@@ -92,10 +94,12 @@ class Ledger:
         self._guard = threading.RLock()
         self._failed = ""
         self._known = START
+        self._checked = START
         self._state = State()
         try:
             seen = None if witness is None else witness.recall(store.place)
             notes = [] if witness is None else list(witness.others(store.place))
+            self._checked = self._noted(seen, notes)
             self._catch_up()
             if digest(store.key()) != self._state.key_digest:
                 raise self._damaged("the secret of the ledger was changed")
@@ -193,15 +197,48 @@ class Ledger:
 
     @property
     def payments(self) -> tuple[Payment, ...]:
-        """All charges so far, and what became of each."""
+        """All charges so far, and what became of each; reads every entry."""
         with self._lock():
             self._catch_up()
+            if self._state.start != START:
+                self._reread()
             return tuple(self._state.payments.values())
+
+    @property
+    def tallies(self) -> dict[str | None, Tally]:
+        """How many charges each analyst has, how many of them were answered, and their sum."""
+        with self._lock():
+            self._catch_up()
+            return self._state.tallies
+
+    @property
+    def spent(self) -> Charge:
+        """The sum of all charges."""
+        with self._lock():
+            self._catch_up()
+            return self._state.spent
+
+    def recent(self, most: int, analyst: str | None = None) -> tuple[Payment, ...]:
+        """The last charges, of an analyst if one is named; the newest last."""
+        with self._lock(), self._reading():
+            self._catch_up()
+            tallies = self._state.tallies
+            known = sum(each.charges for each in tallies.values()) if analyst is None else _of(tallies, analyst).charges
+            wanted = (each for each in self._state.newest() if analyst in (None, each.receipt.analyst))
+            return tuple(itertools.islice(wanted, min(most, known)))[::-1]
+
+    def payment(self, request_id: str) -> Payment | None:
+        """The charge that was made under a request id."""
+        with self._lock():
+            self._catch_up()
+            return self._found(request_id)
 
     @property
     def forfeited(self) -> int:
         """How many charges have no answer and, unless their query still runs, never will."""
-        return sum(payment.status != "answered" for payment in self.payments)
+        with self._lock():
+            self._catch_up()
+            return self._state.forfeited
 
     def meter(self, analyst: str | None = None) -> TwoMeterFilter:
         """What may still be spent, by an analyst where there are sub-budgets."""
@@ -244,7 +281,8 @@ class Ledger:
             self._open_payment(receipt)
             return _Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
 
-        self._write(step)
+        with _after_charge(receipt):
+            self._write(step)
 
     def forfeit(self, receipt: Receipt) -> None:
         """Record that a charge will have no answer; it stays spent."""
@@ -253,7 +291,8 @@ class Ledger:
             self._open_payment(receipt)
             return _Draft("forfeit", {"charge": receipt.number})
 
-        self._write(step)
+        with _after_charge(receipt):
+            self._write(step)
 
     def declare(self, terms: Terms) -> bool:
         """Put another budget, or other tables, in force, as the owner; False if they are in force already.
@@ -293,7 +332,7 @@ class Ledger:
         with self._lock():
             verdict = verify_store(self._store, anchor)
             if verdict and self._known != START:  # what this session has seen is an anchor, too
-                row = next(iter(self._store.rows(self._known.sequence - 1)), None)
+                row = next(iter(self._store.rows(self._known.sequence - 1, self._known.sequence)), None)
                 if row is None or (row.sequence, row.hash) != self._known:
                     return replace(verdict, findings=("it was put back or rewritten while it was open",))
             return verdict
@@ -302,7 +341,7 @@ class Ledger:
         """Its entries, one line each: each holds the SHA-256 of the line before, and the anchor that of the last."""
         with self._lock():
             self._catch_up()
-            return iter([row.text for row in self._store.rows() if row.sequence <= self._state.link.sequence])
+            return iter([row.text for row in self._store.rows(0, self._state.link.sequence)])
 
     def expect(self, terms: Terms) -> None:
         """Refuse if the ledger guards other tables, or holds another budget."""
@@ -352,7 +391,7 @@ class Ledger:
                     self._store.rollback()
                     raise
                 try:
-                    row = self._append(step)
+                    rows = self._append(step)
                 except Busy:
                     self._store.rollback()
                     continue
@@ -361,26 +400,32 @@ class Ledger:
                     if isinstance(error, LedgerError):
                         self._failed = error.rule
                     raise
-                if row is not None:
-                    self._take_in([row])
+                if rows:
+                    self._take_in(rows)
                     self._known = self._state.link
                     self._remember()
-                return row
-            raise LedgerUnavailable(self.place, "other processes were always faster", "Try again. Nothing was granted.")
+                return rows[-1] if rows else None
+            raise LedgerUnavailable(self.place, "other processes were always faster", "Try again.", NOT_GRANTED)
 
-    def _append(self, step: Callable[[], _Draft | None]) -> Row | None:
+    def _append(self, step: Callable[[], _Draft | None]) -> list[Row]:
         self._catch_up()
         if next(iter(self._store.rows(self._state.link.sequence)), None) is not None:  # nobody else can be writing now
             raise self._damaged("there are entries beyond its end")
         draft = step()
         if draft is None:
             self._store.rollback()
-            return None
+            return []
+        # a checkpoint comes with the entry after it, in one transaction: a charge never fails for a summary
+        drafts = [_Draft("checkpoint", self._state.summary())] if is_due(self._state) else []
+        rows: list[Row] = []
         link = self._state.link
-        row = Entry(link.sequence + 1, link.hash, draft.kind, _now(), draft.facts).row
-        self._store.append(row, link, draft.request, draft.answer)
+        for each in (*drafts, draft):
+            row = Entry(link.sequence + 1, link.hash, each.kind, _now(), each.facts).row
+            self._store.append(row, link, each.request, each.answer)
+            rows.append(row)
+            link = Link(row.sequence, row.hash)
         self._store.commit()
-        return row
+        return rows
 
     def _usable(self) -> None:
         if self._failed:
@@ -391,13 +436,60 @@ class Ledger:
         """Take in what others have appended, checked link by link from the last entry that was checked."""
         self._usable()
         head = self._store.head()  # read first: rows beyond it are of those who came later
+        if self._state.link == START:
+            self._start(head)
         if head != self._state.link:
-            self._take_in([row for row in self._store.rows(self._state.link.sequence) if row.sequence <= head.sequence])
-        if head != self._state.link or not (self._known == START or self._state.holds(self._known)):
+            self._take_in(self._store.rows(self._state.link.sequence, head.sequence))
+        if head != self._state.link or not (self._known == START or self._holds(self._known)):
             raise self._damaged(f"it was cut short or put back: {self._state.link.sequence} entries are left")
         self._known = head
 
-    def _take_in(self, rows: list[Row]) -> None:
+    def _start(self, head: Link) -> None:
+        """Go on from a checkpoint that was checked here before; else look at all that the place keeps, and read it."""
+        with self._reading():
+            resumed_ = resumed(self._store, max(self._known, self._checked), head)
+        if resumed_ is not None:
+            self._state = resumed_
+            return
+        faults = self._store.faults()
+        if faults:
+            raise self._damaged(faults[0])
+
+    def _reread(self) -> None:
+        """Read every entry from the first on, up to where the ledger is known to be."""
+        link, self._state = self._state.link, State()
+        self._take_in(self._store.rows(0, link.sequence))
+        if self._state.link != link:
+            raise self._damaged(f"it was cut short or put back: {self._state.link.sequence} entries are left")
+
+    def _holds(self, link: Link) -> bool:
+        """Whether the chain once ended like this."""
+        with self._reading():
+            return self._state.holds(link)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Old entries are checked when they are read."""
+        try:
+            yield
+        except Broken as error:
+            raise self._damaged(str(error)) from None
+
+    def _found(self, request_id: str) -> Payment | None:
+        """The charge of a request: known from the entries since the start, else looked up in the place."""
+        payment = self._state.payment(request_id)
+        if payment is not None or self._state.start == START:
+            return payment
+        number = self._store.find(request_id)
+        if number is None or number > self._state.link.sequence:  # or another process was faster just now
+            return None
+        with self._reading():
+            payment = self._state.payment_at(number)
+        if payment is None or payment.receipt.request_id != request_id:
+            raise self._damaged(f"entry {number} is kept under another request than it says")
+        return payment
+
+    def _take_in(self, rows: Iterable[Row]) -> None:
         try:
             for entry, hash_ in linked(rows, self._state.link):
                 self._state.read(entry, hash_)
@@ -408,12 +500,12 @@ class Ledger:
             raise
 
     def _damaged(self, rule: str) -> LedgerDamaged:
-        hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds. Nothing was granted."
+        hint = "Run `sordino ledger verify`, and put the ledger back from a copy that holds."
         self._failed = rule
-        return LedgerDamaged(self.place, rule, hint)
+        return LedgerDamaged(self.place, rule, hint, NOT_GRANTED)
 
     def _repeated(self, request: Request) -> Paid | None:
-        payment = self._state.payment(request.id)
+        payment = self._found(request.id)
         if payment is None:
             return None
         number = payment.receipt.number
@@ -430,15 +522,22 @@ class Ledger:
         raise RequestRefused(request.id, f"it was charged as entry {number} and has no answer: {why}", hint)
 
     def _open_payment(self, receipt: Receipt) -> None:
-        payment = self._state.payments.get(receipt.number)
+        with self._reading():
+            payment = self._state.payment_at(receipt.number)
         if payment is None or payment.receipt.hash != receipt.hash or payment.status != "unanswered":
             raise RequestRefused(receipt.request_id, "its charge is not open", "Only an open charge can be answered, once.")
+
+    def _noted(self, seen: Seen | None, notes: list[Seen]) -> Link:
+        """How far this machine has checked this ledger before; START if it has not. The hash there has yet to be met."""
+        first = next(iter(self._store.rows(0, 1)), None)
+        own = [note.link for note in (seen, *notes) if note is not None and first is not None and note.ledger == first.hash]
+        return max(own, default=START)
 
     def _recognise(self, seen: Seen | None, notes: list[Seen]) -> None:
         """Refuse a ledger that is not the one, or not as far, as this machine has seen it."""
         if self._witness is None or self._at is None:
             return
-        if seen is not None and not self._state.holds(seen.link):
+        if seen is not None and not self._holds(seen.link):
             rule = f"an older copy was put back: it had {seen.count} entries, and has {self._state.link.sequence}"
             if seen.ledger != self.id:
                 rule = "another ledger is in its place"
@@ -452,7 +551,7 @@ class Ledger:
             if self._at.differs(note.place):
                 rule = f"it is a copy of the one at {note.place}, and two copies would spend the budget twice"
                 raise LedgerMismatch(self.place, rule, f"Use that one, or remove it. {_ACCEPT}.")
-            if not self._state.holds(note.link):
+            if not self._holds(note.link):
                 rule = f"it is an older or another copy: at {note.place} it had {note.count} entries"
                 raise LedgerDamaged(self.place, rule, f"Put the newest one back. {_ACCEPT}.")
         for note in notes:
@@ -468,6 +567,20 @@ class Ledger:
         """Let this machine note how far the ledger is."""
         if self._witness is not None:
             self._witness.remember(self._note(self._witness))
+
+
+@contextlib.contextmanager
+def _after_charge(receipt: Receipt) -> Iterator[None]:
+    """A failure that comes after a charge does not undo it, and its message says so."""
+    try:
+        yield
+    except LedgerError as error:
+        outcome = f"The charge, entry {receipt.number}, stays spent; its answer was not stored, and is not shown."
+        raise type(error)(error.place, error.rule, error.hint, outcome) from None
+
+
+def _of(tallies: dict[str | None, Tally], analyst: str) -> Tally:
+    return tallies.get(analyst, Tally())
 
 
 def protected_files(dataset: Dataset) -> dict[str, Path | None]:

@@ -37,9 +37,13 @@ class MemoryStore:
     def rollback(self) -> None:
         """Nothing to undo: a step is added whole, as the last thing before a commit that cannot fail."""
 
-    def rows(self, after: int = 0) -> Iterator[Row]:
+    def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
-        return iter(self._rows[after:])
+        return iter(self._rows[after:until])
+
+    def find(self, request: str) -> int | None:
+        """The number of the row that is kept under a request."""
+        return self._requests.get(request)
 
     def head(self) -> Link:
         """The number and hash of the last row."""
@@ -59,9 +63,9 @@ class MemoryStore:
         """The answer that was stored with this row."""
         return self._answers.get(sequence)
 
-    def answers(self) -> list[int]:
-        """The numbers of all rows with an answer."""
-        return list(self._answers)
+    def answers(self) -> Iterator[tuple[int, bytes]]:
+        """All answers."""
+        return iter(sorted(self._answers.items()))
 
     def requests(self) -> dict[int, str]:
         """The requests under which rows are kept, by the numbers of the rows."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable
 from sordino.ledger.chain import Link, Row
 from sordino.ledger.postgres_tables import CHANGED, Ask, faults, has_ledger, has_tables, make_tables
-from sordino.ledger.store import Busy
+from sordino.ledger.store import NOT_GRANTED, Busy
 
 try:
     import psycopg
@@ -32,6 +32,8 @@ __all__ = ["PATIENCE", "PostgresStore", "shown"]
 
 PATIENCE = 30.0
 """How many seconds to wait for another process that is writing."""
+_ENTRIES, _ANSWERS = 4096, 64
+"""How many are read at a time; an answer may be large."""
 _ATTEMPTS = 10
 _FOR_SESSION = sql.SQL("""
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding'),
@@ -187,10 +189,26 @@ class PostgresStore:
         elif status != pq.TransactionStatus.IDLE:
             self._connection.close()
 
-    def rows(self, after: int = 0) -> Iterator[Row]:
+    def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
-        statement = "SELECT sequence, text, hash FROM sordino.entries WHERE ledger = %s AND sequence > %s ORDER BY sequence"
-        return (Row(*row) for row in self._run(statement, (self._name, after)).fetchall())
+        return (Row(*row) for row in self._paged("sequence, text, hash FROM sordino.entries", after, _ENTRIES, until))
+
+    def _paged(self, what: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Rows by their numbers, so many at a time."""
+        statement = f"SELECT {what} WHERE ledger = %s AND sequence > %s AND sequence <= %s ORDER BY sequence LIMIT %s"
+        last = 2**63 - 1 if until is None else until
+        while True:
+            found = self._run(statement, (self._name, after, last, most)).fetchall()
+            yield from found
+            if len(found) < most:
+                return
+            after = found[-1][0]
+
+    def find(self, request: str) -> int | None:
+        """The number of the row that is kept under a request."""
+        statement = "SELECT sequence FROM sordino.entries WHERE ledger = %s AND request = %s"
+        found = self._run(statement, (self._name, request)).fetchone()
+        return None if found is None else int(found[0])
 
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
@@ -219,10 +237,10 @@ class PostgresStore:
         found = self._run(statement, (self._name, sequence)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def answers(self) -> list[int]:
-        """The numbers of all rows with an answer."""
-        found = self._run("SELECT sequence FROM sordino.answers WHERE ledger = %s ORDER BY sequence", (self._name,))
-        return [sequence for (sequence,) in found.fetchall()]
+    def answers(self) -> Iterator[tuple[int, bytes]]:
+        """All answers."""
+        found = self._paged("sequence, bytes FROM sordino.answers", -(2**63), _ANSWERS)
+        return ((sequence, bytes(answer)) for sequence, answer in found)
 
     def requests(self) -> dict[int, str]:
         """The requests under which rows are kept, by the numbers of the rows."""
@@ -358,4 +376,4 @@ def _unreachable(at: Address, said: str) -> LedgerUnavailable:
 
 
 def _unavailable(place: str, reason: tuple[str, str]) -> LedgerUnavailable:
-    return LedgerUnavailable(place, reason[0], f"{reason[1]}. Nothing was granted.")
+    return LedgerUnavailable(place, reason[0], f"{reason[1]}.", NOT_GRANTED)

@@ -74,6 +74,6 @@ def checked_name(what: str, value: object, hint: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or value != value.strip():
         rule = f"it must be a text of 1 to {_LONGEST} characters, without spaces around it"
         raise InvalidInput(f"{what}={show(value)}", rule, hint)
-    if any(unicodedata.category(c)[0] == "C" for c in value):
+    if not value.isprintable() and any(unicodedata.category(c)[0] == "C" for c in value):
         raise InvalidInput(f"{what}={show(value)}", "it must hold no control characters", hint)
     return value

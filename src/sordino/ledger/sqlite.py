@@ -12,19 +12,23 @@ import os
 import sqlite3
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from sordino.errors import LedgerDamaged, LedgerError, LedgerUnavailable
+from sordino.ledger import fork_gate
 from sordino.ledger.chain import Link, Row
-from sordino.ledger.store import Busy
+from sordino.ledger.store import NOT_GRANTED, Busy
 
 __all__ = ["PATIENCE", "Connect", "SqliteStore"]
 
 PATIENCE = 30.0
 """How many seconds to wait for another process that is writing."""
+_ENTRIES, _ANSWERS = 4096, 64
+"""How many are read at a time; an answer may be large."""
 _APPLICATION = 0x50_52_44_4E
 _VERSION = 1
 _SCHEMA = (
@@ -41,6 +45,7 @@ _SCHEMA = (
         for action in ("UPDATE", "DELETE")
     ),
 )
+_CHANGED = "its tables were changed"
 _BESIDE = ("-journal", "-wal")
 """What SQLite keeps beside a file, and would play into a new one of its name."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH}
@@ -63,7 +68,16 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 _ABANDONED: list[object] = []
-"""Connections of a process that forked: closing them in the child could undo what the parent is writing."""
+"""Connections of a process that forked amid a transaction: closing them in the child could undo what the parent writes."""
+
+
+def _close(connection: Any, process: int) -> None:
+    """Close a connection: in the process that made it, or in a child that was forked when nothing was under way."""
+    if os.getpid() != process and not fork_gate.is_clean():
+        _ABANDONED.append(connection)
+        return
+    with contextlib.suppress(sqlite3.Error), fork_gate.entered():
+        connection.close()
 
 
 class SqliteStore:
@@ -75,6 +89,7 @@ class SqliteStore:
         self.path = Path(path)
         self.place = str(path)
         self._connect = connect
+        self._inside = False
         self._open()
 
     @staticmethod
@@ -113,8 +128,15 @@ class SqliteStore:
             if _links(self.path) > 1:
                 rule = "it has several names (hard links), and a journal of one would undo what was written under another"
                 raise LedgerUnavailable(self.place, rule, "Keep one name and remove the others.")
-            self._connection = self._connect(_uri(self.path, "rw"))
+            if not fork_gate.is_clean():
+                rule = "this process was forked while another thread was using a ledger, and inherited its locks"
+                raise LedgerUnavailable(
+                    self.place, rule, "Start the process anew: multiprocessing with 'spawn'.", NOT_GRANTED
+                )
+            with fork_gate.entered():
+                self._connection = self._connect(_uri(self.path, "rw"))
             self._process = os.getpid()
+            self._finish = weakref.finalize(self, _close, self._connection, self._process)  # also if nobody closes it
         except (sqlite3.Error, OSError) as error:
             raise _refusal(self.place, error) from None
         try:
@@ -135,25 +157,27 @@ class SqliteStore:
         if str(self._one("PRAGMA journal_mode = DELETE")).lower() != "delete":
             raise LedgerUnavailable(self.place, "its journal cannot be used", "Close whatever else has opened it.")
         self._run("PRAGMA synchronous = EXTRA")
-        faults = self.faults()
-        if faults:
-            raise LedgerDamaged(self.place, faults[0], "Put it back from a copy, and compare with an anchor.")
+        if self._tables() != list(_SCHEMA):
+            raise LedgerDamaged(self.place, _CHANGED, "Put it back from a copy, and compare with an anchor.")
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         if os.getpid() != self._process:
-            _ABANDONED.append(self._connection)
+            self._inside = False  # the transaction is the parent's
+            self._finish()
             self._open()
         try:
-            return self._connection.execute(statement, values)
+            with fork_gate.entered():
+                return self._connection.execute(statement, values)
         except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:  # a message may quote what was damaged
             raise _refusal(self.place, error) from None
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        cursor = self._run(statement, values)
-        try:
-            return list(cursor.fetchall())
-        except (sqlite3.Error, MemoryError, UnicodeError) as error:
-            raise _refusal(self.place, error) from None
+        with fork_gate.entered():
+            cursor = self._run(statement, values)
+            try:
+                return list(cursor.fetchall())
+            except (sqlite3.Error, MemoryError, UnicodeError) as error:
+                raise _refusal(self.place, error) from None
 
     def _one(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         rows = self._rows(statement, values)
@@ -162,25 +186,49 @@ class SqliteStore:
     def begin(self) -> None:
         """Become the only writer."""
         self._run("BEGIN IMMEDIATE")
+        if not self._inside:  # until commit or rollback
+            self._inside = True
+            fork_gate.enter()
 
     def commit(self) -> None:
         """Make the transaction durable."""
         self._run("COMMIT")
+        self._leave()
 
     def rollback(self) -> None:
         """Undo the transaction."""
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error), fork_gate.entered():
             if os.getpid() == self._process and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+        self._leave()
 
-    def rows(self, after: int = 0) -> Iterator[Row]:
+    def _leave(self) -> None:
+        if self._inside and os.getpid() == self._process:
+            fork_gate.leave()
+        self._inside = False
+
+    def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
-        for sequence, text, hash_ in self._rows(
-            "SELECT sequence, text, hash FROM entries WHERE sequence > ? ORDER BY sequence", (after,)
-        ):
+        statement = "SELECT sequence, text, hash FROM entries WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"
+        for sequence, text, hash_ in self._paged(statement, after, _ENTRIES, until):
             if not (isinstance(text, str) and isinstance(hash_, str)):
                 raise LedgerDamaged(self.place, f"entry {sequence} is not text", "Put it back from a copy.")
             yield Row(sequence, text, hash_)
+
+    def _paged(self, statement: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Rows by their numbers, so many at a time: who reads them all at once would keep writers out meanwhile."""
+        last = 2**63 - 1 if until is None else until
+        while True:
+            found = self._rows(statement, (after, last, most))
+            yield from found
+            if len(found) < most:
+                return
+            after = found[-1][0]
+
+    def find(self, request: str) -> int | None:
+        """The number of the row that is kept under a request."""
+        found = self._one("SELECT sequence FROM entries WHERE request = ?", (request,))
+        return found if isinstance(found, int) else None
 
     def head(self) -> Link:
         """The end of the chain as noted in a table of its own."""
@@ -205,9 +253,11 @@ class SqliteStore:
         found = self._one("SELECT bytes FROM answers WHERE sequence = ?", (sequence,))
         return found if isinstance(found, bytes) else None
 
-    def answers(self) -> list[int]:
-        """The numbers of all rows with an answer."""
-        return [row[0] for row in self._rows("SELECT sequence FROM answers ORDER BY sequence")]
+    def answers(self) -> Iterator[tuple[int, bytes]]:
+        """All answers."""
+        statement = "SELECT sequence, bytes FROM answers WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"
+        for sequence, found in self._paged(statement, -(2**63), _ANSWERS):
+            yield sequence, found if isinstance(found, bytes) else b""
 
     def requests(self) -> dict[int, str]:
         """The requests under which rows are kept, by the numbers of the rows."""
@@ -222,18 +272,21 @@ class SqliteStore:
         """What SQLite finds wrong with the file, and any change of its tables."""
         try:
             found = [row[0] for row in self._rows("PRAGMA integrity_check")]
-            tables = self._rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+            tables = self._tables()
         except LedgerDamaged as error:
             return [error.rule]
         if found != ["ok"]:
             return ["the file is damaged: SQLite cannot read all of it"]
-        return [] if [sql for (sql,) in tables] == list(_SCHEMA) else ["its tables were changed"]
+        return [] if tables == list(_SCHEMA) else [_CHANGED]
+
+    def _tables(self) -> list[str]:
+        return [sql for (sql,) in self._rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
 
     def close(self) -> None:
         """Close the file."""
-        with contextlib.suppress(sqlite3.Error):
-            if os.getpid() == self._process:
-                self._connection.close()
+        if os.getpid() == self._process:
+            self._finish()
+            self._leave()
 
 
 def _uri(path: Path | str, mode: str) -> str:
@@ -320,4 +373,4 @@ def _refusal(place: str, error: Exception) -> LedgerError | Busy:
     rule, hint = _REASONS.get(kind, ("SQLite cannot use it", "Open a new session"))
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         rule, hint = "it was moved, removed or replaced while it was open", "Put it back, and open a new session"
-    return LedgerUnavailable(place, f"{rule} ({name})", f"{hint}. Nothing was granted.")
+    return LedgerUnavailable(place, f"{rule} ({name})", f"{hint}.", NOT_GRANTED)

@@ -11,7 +11,10 @@ from typing import Protocol
 
 from sordino.ledger.chain import Link, Row
 
-__all__ = ["Busy", "Store"]
+__all__ = ["NOT_GRANTED", "Busy", "Store"]
+
+NOT_GRANTED = "Nothing was granted."
+"""What became of a request that met a failure; another outcome is told by whoever knows that a charge came before it."""
 
 
 class Busy(Exception):
@@ -34,8 +37,11 @@ class Store(Protocol):
     def rollback(self) -> None:
         """Undo the transaction; never fails."""
 
-    def rows(self, after: int = 0) -> Iterator[Row]:
-        """The rows with larger numbers, in order."""
+    def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
+        """The rows with larger numbers, up to `until`, in order; read a few at a time, so that writers need not wait."""
+
+    def find(self, request: str) -> int | None:
+        """The number of the row that is kept under a request."""
 
     def head(self) -> Link:
         """The end of the chain as it is noted apart from the rows."""
@@ -49,8 +55,8 @@ class Store(Protocol):
     def answer(self, sequence: int) -> bytes | None:
         """The answer that was stored with this row."""
 
-    def answers(self) -> list[int]:
-        """The numbers of all rows with an answer."""
+    def answers(self) -> Iterator[tuple[int, bytes]]:
+        """All answers, with the numbers of their rows, in order."""
 
     def requests(self) -> dict[int, str]:
         """The requests under which rows are kept, by the numbers of the rows."""
@@ -59,7 +65,7 @@ class Store(Protocol):
         """The secret of this ledger, with which fingerprints of sources are made."""
 
     def faults(self) -> list[str]:
-        """What the place itself finds wrong with its files, in words."""
+        """What the place itself finds wrong when it looks at all that it keeps, in words."""
 
     def close(self) -> None:
         """Give back what is held."""

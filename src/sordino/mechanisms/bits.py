@@ -89,4 +89,5 @@ def _forget() -> None:
     _threads = threading.local()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
+    os.register_at_fork(after_in_child=_forget)

@@ -19,6 +19,8 @@ from sordino.errors import InvalidInput
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
+_MOST_DIGITS = 5000
+
 __all__ = ["Bounds", "Number", "bounds", "brief", "closed_unit", "decimal_reading", "exact_binary", "float_lower",
            "float_upper", "is_finite", "least_reading", "open_unit", "positive", "readable", "show"]  # fmt: skip
 
@@ -52,7 +54,15 @@ def _checked(name: str, value: Any) -> Any:
         raise _refuse(name, value, f"{name} must be a number, not {type(value).__name__}", hint)
     if not is_finite(value):
         raise _refuse(name, value, f"{name} must be finite", "Pass an ordinary finite number.")
+    _expect_short(name, value)
     return value
+
+
+def _expect_short(name: str, value: Any) -> None:
+    """Refuse a decimal such as 1e9999999, few letters that stand for a fraction which takes minutes to write down."""
+    if isinstance(value, Decimal) and (abs(value.adjusted()) > _MOST_DIGITS or len(value.as_tuple().digits) > _MOST_DIGITS):
+        rule = f"a decimal number has at most {_MOST_DIGITS:,} digits, before and after the point"
+        raise _refuse(name, value, rule, "Pass an ordinary number.")
 
 
 def is_finite(value: Any) -> bool:
@@ -68,6 +78,7 @@ def exact_binary(value: Any) -> Fraction:
         return Fraction(int(value))
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
+    _expect_short("a number", value)
     return Fraction(*value.as_integer_ratio())
 
 
