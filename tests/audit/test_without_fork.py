@@ -8,7 +8,6 @@ import sys
 _WITHOUT = """
 import os, signal, sys
 import concurrent.futures, duckdb, flint, multiprocessing.connection, pyarrow, scipy.special, sqlglot  # not ours
-import sordino.mechanisms.bits  # asks for its own hook, if there is one
 for module, names in ((os, ("fork", "register_at_fork", "getppid", "waitstatus_to_exitcode")),
                       (signal, ("setitimer", "SIGALRM", "SIGKILL", "ITIMER_REAL"))):
     for name in names:
