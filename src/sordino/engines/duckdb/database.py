@@ -19,6 +19,7 @@ from sordino.engines.duckdb.scratch import Scratch
 from sordino.engines.duckdb.sources import enter, one_file, quoted, text
 from sordino.engines.engine import Exact
 from sordino.engines.gate import pinned, unreadable
+from sordino.engines.interruptible import interruptible
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.fragments import GATE
 from sordino.plan.statement import Statement, Values
@@ -103,7 +104,7 @@ class DuckDB:
     def _enter(self, table: Table, place: int) -> None:
         failed = None
         try:
-            enter(self._connection, table, place)
+            interruptible(lambda: enter(self._connection, table, place), self.interrupt)
         except InvalidDeclaration:
             raise
         except Exception as error:
