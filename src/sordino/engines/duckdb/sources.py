@@ -129,10 +129,22 @@ def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any
     names = [str(name) for name in getattr(table.source.frame, "columns", ())]
     if not hasattr(table.source.frame, "schema"):  # pandas may hold a name twice, and its conversion would not say which
         expect_distinct(table, names)
-    frame = arrow(table.source.frame)
+    frame = _plain(arrow(table.source.frame))
     frame.validate(full=True)
     kinds = _kinds(connection, frame.schema)
+    for place, kind in enumerate(getattr(table.source.frame, "dtypes", ())):
+        if (
+            str(kind) == "Object"
+        ):  # polars hands out the addresses of Python objects, which differ where the objects are equal
+            kinds[place] = "Object"
     return tuple(SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)), frame
+
+
+def _plain(frame: Any) -> Any:
+    """The table without what is noted beside its fields: there the engine finds types that the columns do not say."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays(frame.columns, names=frame.column_names)
 
 
 def _kinds(connection: Any, schema: Any) -> list[str]:
@@ -183,10 +195,11 @@ def _attached(connection: Any, table: Table, place: int) -> Relation:
     found = f"database_name = {text(alias)} AND schema_name = 'main'"
     tables = connection.execute(f"SELECT table_name FROM duckdb_tables() WHERE {found}").fetchall()  # noqa: S608
     views = connection.execute(f"SELECT view_name FROM duckdb_views() WHERE {found}").fetchall()  # noqa: S608
-    own = next((row[0] for row in tables if row[0].lower() == name.lower()), None)
+    # as the engine has it: only the letters A to Z have no case, so that "Ä" and "ä" are two tables
+    own = next((row[0] for row in tables if _ascii_lower(row[0]) == _ascii_lower(name)), None)
     if own is None:
         what = f"tables.{table.name}.source = {show(str(table.source.path))}"
-        if any(row[0].lower() == name.lower() for row in views):
+        if any(_ascii_lower(row[0]) == _ascii_lower(name) for row in views):
             rule = f"{show(name)} is a view: what it computes could fail on one person's cell, or mix persons"
             copied = f"{name}_copy"
             hint = f"Copy it with CREATE TABLE {quoted(copied)} AS FROM {quoted(name)}, then write table = {copied!r}."
@@ -200,6 +213,10 @@ def _attached(connection: Any, table: Table, place: int) -> Relation:
     return Relation(f"{quoted(alias)}.main.{quoted(own)}", columns)
 
 
+def _ascii_lower(name: str) -> str:
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
 def one_file(path: Path) -> str:
     """A pattern that matches this file and no other, since the engine takes every path for a pattern."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
@@ -210,12 +227,16 @@ def _header(path: Path) -> list[str]:
 
     The engine would drop what follows such a quote without a word; every other misplaced quote makes it fail.
     """
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as lines:
+    with (gzip.open if _zipped(path) else open)(path, "rb") as lines:
         first = lines.readline(_LONGEST_LINE)
         quotes = first.count(b'"') + sum(part.count(b'"') for part in iter(lambda: lines.read(2**20), b""))
     if quotes % 2:
         raise ValueError("a quote is not closed")
     return next(csv.reader([first.decode("utf-8-sig")]), [])
+
+
+def _zipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _csv(path: Path, width: int) -> str:
@@ -228,6 +249,7 @@ def _csv(path: Path, width: int) -> str:
     columns = ", ".join(f"'r{i}': 'VARCHAR'" for i in range(width))
     options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', parallel = false"
     options += ", hive_partitioning = false, union_by_name = false, filename = false"
+    options += f", compression = '{'gzip' if _zipped(path) else 'none'}'"
     return f"read_csv({text(one_file(path))}, columns = {{{columns}}}, {options}, max_line_size = {_LONGEST_LINE})"
 
 
