@@ -413,6 +413,22 @@ def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> No
     assert refused
 
 
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("column", ["id", "t"])
+def test_a_text_that_could_take_all_memory_is_refused(kind: str, column: str, tmp_path: Path) -> None:
+    """A name of 120 MB with memory="200MB" made questions that count its person fail after the charge."""
+    for size in (2**20, 2**20 + 1):
+        rows = {"id": ["a", "b"], "t": ["x", "y"], column: ["z", "é" * (size // 2) + "e" * (size % 2)]}
+        source = SOURCES[kind](pa.table(rows), tmp_path)
+        if size == 2**20:
+            assert exact(declared(source, {"t": {"type": "text"}}))[1] == [[[2]]]
+            for file in tmp_path.iterdir():
+                file.unlink()
+        else:
+            with pytest.raises(InvalidDeclaration, match="longer than 1,048,576 bytes"):
+                so.Session(declared(source, {"t": {"type": "text"}}))
+
+
 # extreme cells: whatever an optimizer may evaluate early must not fail
 
 

@@ -26,6 +26,8 @@ from sordino.query.dataset import Column, Table
 __all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "text"]
 
 _LONGEST_LINE = 2**24
+_LONGEST_CELL = 2**20
+"""Bytes of a text or of a person's name: the failure of a question for want of memory would tell who has a longer one."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,18 @@ def enter(connection: Any, table: Table, place: int) -> None:
             # in a second step, or the engine would convert while it reads, and fail where a cell does not convert
             run(f"CREATE TABLE {_gated(table)} AS {_select(chosen, relation.named)}")
             run(f"DROP TABLE {relation.sql}")
-    cells = [f"BIT_XOR(HASH({quoted(name)}))" for name in _names(connection, table)]
-    run(f"SELECT {', '.join(cells)} FROM {_gated(table)}").fetchall()  # noqa: S608
+    _read_every_cell(connection, table)
 
 
-def _names(connection: Any, table: Table) -> list[str]:
-    return [str(row[0]) for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()]
+def _read_every_cell(connection: Any, table: Table) -> None:
+    """Decode all that questions will read. A cell that is too long is refused: to group by it could take all memory."""
+    kinds = {str(row[0]): str(row[1]) for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()}
+    cells = [f"BIT_XOR(HASH({quoted(name)}))" for name in kinds]
+    sizes = {"VARCHAR": "STRLEN", "BLOB": "OCTET_LENGTH"}
+    long = [f"MAX({sizes[kind]}({quoted(name)})) > {_LONGEST_CELL}" for name, kind in kinds.items() if kind in sizes]
+    (found,) = connection.execute(f"SELECT {', '.join(cells + long)} FROM {_gated(table)}").fetchall()  # noqa: S608
+    if any(found[len(cells) :]):
+        raise unreadable(table, f"a text in it is longer than {_LONGEST_CELL:,} bytes")
 
 
 def _view(connection: Any, table: Table, chosen: Sequence[Admitted], relation: str) -> None:
@@ -133,9 +141,7 @@ def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any
     frame.validate(full=True)
     kinds = _kinds(connection, frame.schema)
     for place, kind in enumerate(getattr(table.source.frame, "dtypes", ())):
-        if (
-            str(kind) == "Object"
-        ):  # polars hands out the addresses of Python objects, which differ where the objects are equal
+        if str(kind) == "Object":  # polars hands out addresses, which differ where the Python objects are equal
             kinds[place] = "Object"
     return tuple(SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)), frame
 
