@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import gzip
 import os
 import random
 import stat
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import cache
@@ -144,6 +147,16 @@ def test_a_private_table_may_be_called_like_a_step_of_the_statement(name: str) -
     assert exact(own, f'SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM "{name}" GROUP BY u') == wanted
 
 
+@pytest.mark.parametrize("name", ["c0", "C0", "c1", "c0 of c0", "value"])
+def test_a_long_list_beside_a_table_has_another_name(name: str) -> None:
+    """A table called c0 with a column `value` failed after the charge: so was the list called that its values are in."""
+    table = pa.table({"id": [1, 2, 3], "value": ["v1", "v2", "?"], "c0": [1, 2, 3]})
+    listed = {"type": "category", "values": [f"v{i}" for i in range(100)]}
+    columns = {"value": listed, "c0": {"type": "category", "values": list(range(100))}}
+    dataset = so.Dataset(table, name=name, unit="id", max_rows=1, max_groups=1, columns=columns, budget=so.Budget(10))
+    assert exact(dataset, f"SELECT COUNT(*) AS n FROM \"{name}\" WHERE value = 'v2' AND c0 = 2")[1] == [[[1]]]
+
+
 # views, generated columns, types of persons
 
 
@@ -170,6 +183,16 @@ def test_a_missing_table_of_a_file_is_refused_with_those_that_it_has(tmp_path: P
     path = file_with(tmp_path, "CREATE TABLE visits (id INTEGER)", "CREATE SCHEMA s", "CREATE TABLE s.data (id INTEGER)")
     with pytest.raises(InvalidDeclaration, match=r"no table 'data'.*visits"):
         so.Session(declared(path))
+
+
+@pytest.mark.parametrize("twins", [("ÄGE", "äge"), ("\u212a", "k")])
+def test_tables_of_a_file_are_told_apart_as_the_engine_does(twins: tuple[str, str], tmp_path: Path) -> None:
+    """Declared `äge` read the rows of `ÄGE`: DuckDB folds the case of A to Z only, and both can be there."""
+    path = file_with(tmp_path, *(f'CREATE TABLE "{n}" AS SELECT i AS id, 1 AS age FROM range({k}) AS r(i)'
+                                 for n, k in zip(twins, (3, 7), strict=True)))  # fmt: skip
+    assert [exact(declared(path, table=name))[1] for name in twins] == [[[[3]]], [[[7]]]]
+    file_with(tmp_path, "CREATE TABLE Visits AS SELECT 1 AS id, 1 AS age")
+    assert exact(declared(path, table="vISITS"))[1] == [[[1]]]
 
 
 def test_a_generated_column_is_refused(tmp_path: Path) -> None:
@@ -227,6 +250,34 @@ def test_persons_of_every_admitted_type(kind: str, cells: str, tmp_path: Path) -
 def test_nan_persons_of_polars_are_refused() -> None:
     with pytest.raises(InvalidDeclaration, match="CAST"):
         so.Session(declared(pl.DataFrame({"id": [float("nan")] * 3, "age": [1, 2, 3]})))
+
+
+@pytest.mark.parametrize("name", ["ann", uuid.UUID(int=7)])
+def test_python_objects_of_polars_are_refused(name: Any) -> None:
+    """Polars hands out their addresses: a person with 1,000 equal objects was 1,000 persons."""
+    names = [copy.deepcopy(name) if isinstance(name, uuid.UUID) else "".join(name) for _ in range(1000)]
+    frame = pl.DataFrame({"id": pl.Series(names, dtype=pl.Object), "age": [1] * 1000})
+    with pytest.raises(InvalidDeclaration, match="the source holds Object"):
+        so.Session(declared(frame))
+
+
+@pytest.mark.parametrize("noted", ["bit", "time_tz", "bignum", "hugeint"])
+def test_what_is_noted_beside_a_field_makes_no_other_type_of_it(noted: str) -> None:
+    """Declared bytes became a BIT in the engine, and one person's cell made every question fail after the charge."""
+    beside = {
+        b"ARROW:extension:name": b"arrow.opaque",
+        b"ARROW:extension:metadata": f'{{"type_name": "{noted}", "vendor_name": "DuckDB"}}'.encode(),
+    }
+    cells = pa.array([b"\x09" * 16, b"\x01" * 16, b"\x01" * 16], pa.binary(16))
+    fields = [pa.field("id", cells.type, metadata=beside), pa.field("age", pa.int64())]
+    table = pa.Table.from_arrays([cells, pa.array([1, 2, 3])], schema=pa.schema(fields))
+    assert exact(declared(table), "SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS p FROM data")[1] == [[[3]], [[2]]]
+
+
+def test_whole_numbers_noted_as_truth_stay_whole_numbers() -> None:
+    fields = [pa.field("id", pa.int8(), metadata={b"ARROW:extension:name": b"arrow.bool8"}), pa.field("age", pa.int64())]
+    table = pa.Table.from_arrays([pa.array([1, 2, 3, 3], pa.int8()), pa.array([1] * 4)], schema=pa.schema(fields))
+    assert exact(declared(table), "SELECT COUNT(DISTINCT id) AS p FROM data")[1] == [[[3]]]
 
 
 # collations
@@ -372,6 +423,22 @@ def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> No
     assert refused
 
 
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("column", ["id", "t"])
+def test_a_text_that_could_take_all_memory_is_refused(kind: str, column: str, tmp_path: Path) -> None:
+    """A name of 120 MB with memory="200MB" made questions that count its person fail after the charge."""
+    for size in (2**20, 2**20 + 1):
+        rows = {"id": ["a", "b"], "t": ["x", "y"], column: ["z", "é" * (size // 2) + "e" * (size % 2)]}
+        source = SOURCES[kind](pa.table(rows), tmp_path)
+        if size == 2**20:
+            assert exact(declared(source, {"t": {"type": "text"}}))[1] == [[[2]]]
+            for file in tmp_path.iterdir():
+                file.unlink()
+        else:
+            with pytest.raises(InvalidDeclaration, match="longer than 1,048,576 bytes"):
+                so.Session(declared(source, {"t": {"type": "text"}}))
+
+
 # extreme cells: whatever an optimizer may evaluate early must not fail
 
 
@@ -481,6 +548,15 @@ def test_zoned_moments_are_read_in_utc_wherever_it_runs(tmp_path: Path) -> None:
         assert shown.stdout.strip() == "[[2]]"
 
 
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "parquet", "duckdb"])
+def test_zoned_moments_in_nanoseconds_are_read(kind: str, tmp_path: Path) -> None:
+    """Tables of pandas hold them; the hint said that no type reads them."""
+    cells = pa.array([0, 23 * 3600 * 10**9 + 999, 10**18, None], pa.int64()).cast(pa.timestamp("ns", tz="Asia/Tokyo"))
+    source = SOURCES[kind](pa.table({"id": [1, 2, 3, 4], "at": cells}), tmp_path)
+    sql = "SELECT COUNT(*) AS n FROM data WHERE DATE_PART('hour', at) IN (0, 23)"
+    assert exact(declared(source, {"at": {"type": "datetime"}}), sql)[1] == [[[2]]]
+
+
 # what the engine may use, and what it leaves behind
 
 
@@ -575,7 +651,14 @@ def test_optimizers_that_look_at_cells_are_off() -> None:
     engine.close()
 
 
-# CSV persons
+# CSV
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "CSV.GZ", "csv"])
+def test_the_ending_says_whether_a_csv_is_compressed(ending: str, tmp_path: Path) -> None:
+    path, rows = tmp_path / f"data.{ending}", b"id,age\n1,2\n"
+    path.write_bytes(rows + b"3,4\n" if ending == "csv" else gzip.compress(rows) + gzip.compress(b"3,4\n"))
+    assert exact(declared(path))[1] == [[[2]]]
 
 
 def test_persons_of_a_csv_are_never_rounded_together(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Scope:
             if isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values):
                 listed = _Listed(values, reading.raw(declared.type, column(name, table.name)))
                 self._listed[alias] = listed
-                self._used[key] = alias, Typed(replace(declared.type, nullable=True), column("value", alias))
+                self._used[key] = alias, Typed(replace(declared.type, nullable=True), column("value", _beside(table, alias)))
             else:
                 self._used[key] = alias, reading.read(declared, column(name, table.name))
         alias, cleaned = self._used[key]
@@ -156,8 +156,9 @@ class Scope:
         for (owner, _), (alias, _) in self._used.items():
             if owner == table.name and alias in self._listed and alias in wanted:
                 listed = self._listed[alias]
-                relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(alias), table=True)
-                same = exp.EQ(this=column("value", alias), expression=listed.cell.copy())
+                name = _beside(table, alias)
+                relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(name), table=True)
+                same = exp.EQ(this=column("value", name), expression=listed.cell.copy())
                 rows = rows.join(relation, on=same, join_type="LEFT", copy=False)
         return rows
 
@@ -182,6 +183,11 @@ class Scope:
         one = [named(exp.Min(this=column(alias)), alias) for alias in used if alias in wanted and alias not in keys]
         rows = self._cleaned(self._columns(public, wanted), public, wanted)
         return select([*(column(key) for key in keys), *one], rows, "r", group=keys)
+
+
+def _beside(table: Table, alias: str) -> str:
+    """The name of a long list where it stands beside a table: longer than the table's, so that it is another one."""
+    return f"{alias} of {table.name}"
 
 
 def _with_person(table: Table) -> list[str]:

@@ -18,7 +18,7 @@ __all__ = ["cell", "convertible", "person", "typed_text"]
 _WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
 _REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
 _MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
-_ZONED = "TIMESTAMP WITH TIME ZONE"
+_ZONED, _ZONED_FINE = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
 _OF_TEXT = {"int": "HUGEINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP"}
 
 
@@ -67,6 +67,8 @@ def cell(column: Column, engine_type: str, raw: str) -> str | None:
             if name == _ZONED:
                 # by the number behind it: a cast would go by the time zone of this machine
                 return f"CASE WHEN ISFINITE({raw}) THEN MAKE_TIMESTAMP(EPOCH_US({raw})) END"
+            if name == _ZONED_FINE:  # nanoseconds, as pandas writes them
+                return f"MAKE_TIMESTAMP(EPOCH_NS({raw}) // 1000)"
             return f"TRY_CAST({raw} AS TIMESTAMP)" if name in _MOMENT else None
         case _:
             assert_never(column.kind)
@@ -93,7 +95,7 @@ def convertible(engine_type: str) -> str:
         "bool": name == "BOOLEAN",
         "text": name in ("VARCHAR", "ENUM"),
         "date": name == "DATE",
-        "datetime": name in _MOMENT or name == _ZONED,
+        "datetime": name in _MOMENT or name in (_ZONED, _ZONED_FINE),
     }
     kinds = [f'"{kind}"' for kind, fits in fitting.items() if fits]
     if kinds and name not in ("FLOAT", "DOUBLE"):

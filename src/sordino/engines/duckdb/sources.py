@@ -26,6 +26,8 @@ from sordino.query.dataset import Column, Table
 __all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "text"]
 
 _LONGEST_LINE = 2**24
+_LONGEST_CELL = 2**20
+"""Bytes of a text or of a person's name: the failure of a question for want of memory would tell who has a longer one."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,18 @@ def enter(connection: Any, table: Table, place: int) -> None:
             # in a second step, or the engine would convert while it reads, and fail where a cell does not convert
             run(f"CREATE TABLE {_gated(table)} AS {_select(chosen, relation.named)}")
             run(f"DROP TABLE {relation.sql}")
-    cells = [f"BIT_XOR(HASH({quoted(name)}))" for name in _names(connection, table)]
-    run(f"SELECT {', '.join(cells)} FROM {_gated(table)}").fetchall()  # noqa: S608
+    _read_every_cell(connection, table)
 
 
-def _names(connection: Any, table: Table) -> list[str]:
-    return [str(row[0]) for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()]
+def _read_every_cell(connection: Any, table: Table) -> None:
+    """Decode all that questions will read. A cell that is too long is refused: to group by it could take all memory."""
+    kinds = {str(row[0]): str(row[1]) for row in connection.execute(f"DESCRIBE {_gated(table)}").fetchall()}
+    cells = [f"BIT_XOR(HASH({quoted(name)}))" for name in kinds]
+    sizes = {"VARCHAR": "STRLEN", "BLOB": "OCTET_LENGTH"}
+    long = [f"MAX({sizes[kind]}({quoted(name)})) > {_LONGEST_CELL}" for name, kind in kinds.items() if kind in sizes]
+    (found,) = connection.execute(f"SELECT {', '.join(cells + long)} FROM {_gated(table)}").fetchall()  # noqa: S608
+    if any(found[len(cells) :]):
+        raise unreadable(table, f"a text in it is longer than {_LONGEST_CELL:,} bytes")
 
 
 def _view(connection: Any, table: Table, chosen: Sequence[Admitted], relation: str) -> None:
@@ -129,10 +137,20 @@ def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any
     names = [str(name) for name in getattr(table.source.frame, "columns", ())]
     if not hasattr(table.source.frame, "schema"):  # pandas may hold a name twice, and its conversion would not say which
         expect_distinct(table, names)
-    frame = arrow(table.source.frame)
+    frame = _plain(arrow(table.source.frame))
     frame.validate(full=True)
     kinds = _kinds(connection, frame.schema)
+    for place, kind in enumerate(getattr(table.source.frame, "dtypes", ())):
+        if str(kind) == "Object":  # polars hands out addresses, which differ where the Python objects are equal
+            kinds[place] = "Object"
     return tuple(SourceColumn(name, kind) for name, kind in zip(frame.column_names, kinds, strict=True)), frame
+
+
+def _plain(frame: Any) -> Any:
+    """The table without what is noted beside its fields: there the engine finds types that the columns do not say."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays(frame.columns, names=frame.column_names)
 
 
 def _kinds(connection: Any, schema: Any) -> list[str]:
@@ -183,10 +201,11 @@ def _attached(connection: Any, table: Table, place: int) -> Relation:
     found = f"database_name = {text(alias)} AND schema_name = 'main'"
     tables = connection.execute(f"SELECT table_name FROM duckdb_tables() WHERE {found}").fetchall()  # noqa: S608
     views = connection.execute(f"SELECT view_name FROM duckdb_views() WHERE {found}").fetchall()  # noqa: S608
-    own = next((row[0] for row in tables if row[0].lower() == name.lower()), None)
+    # as the engine has it: only the letters A to Z have no case, so that "Ä" and "ä" are two tables
+    own = next((row[0] for row in tables if _ascii_lower(row[0]) == _ascii_lower(name)), None)
     if own is None:
         what = f"tables.{table.name}.source = {show(str(table.source.path))}"
-        if any(row[0].lower() == name.lower() for row in views):
+        if any(_ascii_lower(row[0]) == _ascii_lower(name) for row in views):
             rule = f"{show(name)} is a view: what it computes could fail on one person's cell, or mix persons"
             copied = f"{name}_copy"
             hint = f"Copy it with CREATE TABLE {quoted(copied)} AS FROM {quoted(name)}, then write table = {copied!r}."
@@ -200,6 +219,10 @@ def _attached(connection: Any, table: Table, place: int) -> Relation:
     return Relation(f"{quoted(alias)}.main.{quoted(own)}", columns)
 
 
+def _ascii_lower(name: str) -> str:
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
 def one_file(path: Path) -> str:
     """A pattern that matches this file and no other, since the engine takes every path for a pattern."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
@@ -210,12 +233,16 @@ def _header(path: Path) -> list[str]:
 
     The engine would drop what follows such a quote without a word; every other misplaced quote makes it fail.
     """
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as lines:
+    with (gzip.open if _zipped(path) else open)(path, "rb") as lines:
         first = lines.readline(_LONGEST_LINE)
         quotes = first.count(b'"') + sum(part.count(b'"') for part in iter(lambda: lines.read(2**20), b""))
     if quotes % 2:
         raise ValueError("a quote is not closed")
     return next(csv.reader([first.decode("utf-8-sig")]), [])
+
+
+def _zipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _csv(path: Path, width: int) -> str:
@@ -228,6 +255,7 @@ def _csv(path: Path, width: int) -> str:
     columns = ", ".join(f"'r{i}': 'VARCHAR'" for i in range(width))
     options = "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', parallel = false"
     options += ", hive_partitioning = false, union_by_name = false, filename = false"
+    options += f", compression = '{'gzip' if _zipped(path) else 'none'}'"
     return f"read_csv({text(one_file(path))}, columns = {{{columns}}}, {options}, max_line_size = {_LONGEST_LINE})"
 
 
