@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import secrets
 import sys
+import uuid
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +115,7 @@ def write_file(path: str, data: bytes, option: str) -> None:
     """Write a file; a new one appears whole or not at all."""
     target = Path(path).resolve()  # through a link, not instead of it
     # What is there is written to, not replaced: it may be a pipe or a device, and has an owner and permissions.
-    aside = target if target.exists() else target.with_name(f".sordino-{secrets.token_hex(8)}")
+    aside = target if target.exists() else target.with_name(f".sordino-{uuid.uuid4().hex}")
     try:
         # Made here, not found: nobody can put a link under that name beforehand.
         with aside.open("wb" if aside is target else "xb") as file:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sordino.accounting.filters import Remaining, TwoMeterFilter
 
-__all__ = ["ShownMeter", "shown_mu"]
+__all__ = ["ShownMeter", "mu_between", "shown_mu"]
 
 _MARGIN = 1e-7
 
@@ -22,6 +22,12 @@ class ShownMeter(TwoMeterFilter):
         """What each meter has at the start."""
         mu_squared = shown_mu(self.budget.epsilon, self.free_delta) ** 2 if self.free_delta else None
         return Remaining(pure=self.budget.epsilon, mu_squared=mu_squared, delta=self.reserved_delta)
+
+
+def mu_between(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """A little less and a little more than the largest mu that is (epsilon, delta)-private."""
+    low = shown_mu(epsilon, delta)
+    return low, low * (1 + Fraction(4 * _MARGIN))
 
 
 def shown_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
