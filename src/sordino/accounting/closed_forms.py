@@ -16,17 +16,17 @@ from flint import arb
 
 from sordino.accounting.pure import epsilon_bounds, unit_delta, whole
 from sordino.errors import InvalidInput, TooLarge
-from sordino.privacy.ball import ball, certified, exact_lower, upper, working
-from sordino.privacy.exact import Number, float_upper, least_reading, show
-from sordino.privacy.loss import GaussianLoss, Loss
+from sordino.privacy.ball import ball, certified, exact_lower, upper
+from sordino.privacy.exact import Number, bounds, float_upper, least_reading, show
+from sordino.privacy.loss import EpsilonDeltaLoss, GaussianLoss, Loss, MomentLoss
+from sordino.privacy.renyi_conversion import delta_from, epsilon_from
 
-__all__ = ["METHODS", "Plan", "advanced", "basic", "basic_split", "checked", "gdp", "optimal_pure", "rdp", "zcdp"]
+__all__ = ["METHODS", "Plan", "advanced", "basic", "basic_split", "checked", "gdp", "optimal_pure", "rdp", "rdp_delta",
+           "zcdp"]  # fmt: skip
 
 Plan: TypeAlias = Sequence[tuple[Loss, int]]
 
-_SEARCH_BITS = 128
-_STRIDE, _FARTHEST = 4.0, 80.0  # in octaves of alpha - 1
-_GOLDEN, _SECTIONS = (math.sqrt(5) - 1) / 2, 26
+_MOST_EXACT = 10_000  # uses of a declared delta that are composed exactly
 
 
 def checked(parts: Any, delta: Any) -> tuple[dict[Loss, int], Fraction]:
@@ -117,7 +117,7 @@ def zcdp(parts: Plan, delta: Number) -> float:
     if exact == 0 or any(rho == math.inf for rho, _ in rhos):
         return math.inf
     rho = sum((least_reading(rho) * count for rho, count in rhos), Fraction(0))
-    return _converted(lambda alpha: ball(rho * alpha), exact)
+    return epsilon_from(lambda alpha: ball(rho * alpha), exact)
 
 
 def rdp(parts: Plan, delta: Number) -> float:
@@ -127,9 +127,49 @@ def rdp(parts: Plan, delta: Number) -> float:
     """
     plan, exact = checked(parts, delta)
     pure = basic(parts)
-    if exact == 0 or any(loss.infinite() for loss in plan):
+    certain, rest = _certain_apart(plan)
+    if exact <= certain or any(loss.infinite() for loss in rest):
         return pure
-    return min(pure, _converted(lambda a: sum((count * loss.rdp_ball(a) for loss, count in plan.items()), arb(0)), exact))
+    return min(pure, epsilon_from(_divergences(rest), (exact - certain) / (1 - certain), _orders(rest)))
+
+
+def rdp_delta(parts: Plan, epsilon: Number) -> float:
+    """The delta that the Renyi divergences give for an epsilon, rounded up and at most 1.
+
+    Source: as `rdp`.
+    """
+    plan, _ = checked(parts, 0)
+    exact = bounds("epsilon", epsilon).lower
+    certain, rest = _certain_apart(plan)
+    if any(loss.infinite() for loss in rest):
+        return 1.0
+    found = certified(lambda: delta_from(_divergences(rest), exact, _orders(rest)))
+    return min(1.0, upper(certified(lambda: ball(certain) + ball(1 - certain) * found)))
+
+
+def _divergences(plan: Mapping[Loss, int]) -> Callable[[Fraction], arb]:
+    return lambda alpha: sum((count * loss.rdp_ball(alpha) for loss, count in plan.items()), arb(0))
+
+
+def _orders(plan: Mapping[Loss, int]) -> list[Fraction]:
+    return [order for loss in plan if isinstance(loss, MomentLoss) for order in loss.orders]
+
+
+def _certain_apart(plan: Mapping[Loss, int]) -> tuple[Fraction, dict[Loss, int]]:
+    """The chance that some declared delta gives everything away, and the plan given that none does.
+
+    An (epsilon, delta) event is a coin that everybody sees: everything with probability delta, else a pure release. So
+    H(total) = chance + (1 - chance) H(rest), exactly (declared.md, Theorem 1).
+    """
+    kept = Fraction(1)
+    rest: dict[Loss, int] = {}
+    for loss, count in plan.items():
+        pure = loss
+        if isinstance(loss, EpsilonDeltaLoss) and loss.failure:
+            none = (1 - loss.failure) ** count if count <= _MOST_EXACT else max(Fraction(0), 1 - count * loss.failure)
+            kept, pure = kept * none, EpsilonDeltaLoss(loss.most)
+        rest[pure] = rest.get(pure, 0) + count
+    return 1 - kept, rest
 
 
 def gdp(parts: Plan, delta: Number) -> float:
@@ -172,41 +212,3 @@ def _weighted_sum(terms: Iterable[tuple[float, int]]) -> float:
     if any(value == math.inf for value, _ in pairs):
         return math.inf
     return float_upper(sum((least_reading(value) * count for value, count in pairs), Fraction(0)))
-
-
-def _converted(divergence: Callable[[Fraction], arb], delta: Fraction) -> float:
-    """The epsilon that Renyi divergences of all orders give for delta > 0, at the best order found.
-
-    Every order gives a valid epsilon, so the order is searched for in floats and only the last evaluation is certified.
-    """
-
-    def epsilon(octave: float) -> arb:
-        order = Fraction(2.0**octave)
-        return divergence(1 + order) + ball(order / (1 + order)).log() - ball(delta * (1 + order)).log() / ball(order)
-
-    def height(octave: float) -> float:
-        value = float(epsilon(octave))
-        return math.inf if math.isnan(value) else value
-
-    with working(_SEARCH_BITS):
-        octave = _lowest(height)
-    return upper(certified(lambda: epsilon(octave)))
-
-
-def _lowest(height: Callable[[float], float]) -> float:
-    """Where a function that first falls and then rises is lowest: strides downhill from 0, then golden sections."""
-    middle, here = 0.0, height(0.0)
-    for stride in (_STRIDE, -_STRIDE):
-        while abs(middle) < _FARTHEST and (there := height(middle + stride)) < here:
-            middle, here = middle + stride, there
-    low, high = middle - _STRIDE, middle + _STRIDE
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    heights = height(left), height(right)
-    for _ in range(_SECTIONS):
-        if heights[0] <= heights[1]:
-            right, high, left = left, right, right - _GOLDEN * (right - low)
-            heights = height(left), heights[0]
-        else:
-            left, low, right = right, left, left + _GOLDEN * (high - left)
-            heights = heights[1], height(right)
-    return left if heights[0] <= heights[1] else right

@@ -16,7 +16,7 @@ from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, upper
 from sordino.privacy.exact import Number, bounds, show
-from sordino.privacy.loss import BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import BoundedRangeLoss, EpsilonDeltaLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 
 __all__ = ["of_guarantee", "of_loss"]
 
@@ -37,6 +37,8 @@ def of_loss(loss: Loss) -> Charge:
             # finer than a float, so that a response calibrated to epsilon costs no more than epsilon
             pure = exact_upper(certified(lambda: ball(ratio).log()))
             charge = Charge(pure, _squared(loss.mu()), _rational(loss.rho()))
+        case EpsilonDeltaLoss():
+            charge = of_guarantee(loss.most, loss.failure)
         case Total():
             charge = sum((of_loss(part) * times for part, times in loss.parts), NOTHING)
         case Loss():

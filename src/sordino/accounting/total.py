@@ -20,14 +20,15 @@ import numpy as np
 from flint import arb
 
 from sordino.accounting.bracket import ACCURACY, Bracket, delta_bracket, epsilon_bracket
-from sordino.accounting.closed_forms import rdp, zcdp
+from sordino.accounting.closed_forms import rdp, rdp_delta, zcdp
 from sordino.accounting.convolve import Sum
 from sordino.accounting.grid import from_above
 from sordino.errors import InvalidInput, TooLarge
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, float_upper, show
-from sordino.privacy.loss import BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import BoundedRangeLoss, EpsilonDeltaLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.base import Floats, OutputPair
+from sordino.privacy.loss.by_profile import trade_off_from
 from sordino.privacy.loss.law import Law
 
 __all__ = ["Total", "total"]
@@ -141,11 +142,15 @@ class Total(Loss):
     @cached_property
     def _idealized(self) -> bool:
         """Whether a part's pair bounds its releases, but belongs to none of them."""
-        return any(isinstance(loss, BoundedRangeLoss) for loss, _ in self.parts)
+        return any(loss.idealized for loss, _ in self.parts)
+
+    @property
+    def by_moments(self) -> bool:
+        return any(loss.by_moments for loss, _ in self.parts)
 
     @cached_property
     def _quick_renyi(self) -> bool:
-        quick = (BoundedRangeLoss, FiniteLoss, GaussianLoss, LaplaceLoss)
+        quick = (BoundedRangeLoss, EpsilonDeltaLoss, FiniteLoss, GaussianLoss, LaplaceLoss)
         return all(isinstance(loss, quick) for loss, _ in self.parts)
 
     def epsilon_bounds(self, delta: Number, accuracy: float = ACCURACY) -> Bracket:
@@ -158,6 +163,8 @@ class Total(Loss):
         if read.upper == 1:
             hint = "Pass a small probability such as 1e-6."
             raise InvalidInput(f"delta={show(delta)}", "delta must be at least 0 and below 1", hint)
+        if self.by_moments:  # any epsilon(delta) is at least log(1 - delta), and more is not known of releases so declared
+            return Bracket(math.log1p(-float_upper(read.upper)) - 2.0**-40, rdp(self.parts, read.lower))
         least = float_lower(read.lower)
         found = self._bracket(
             lambda g: g.epsilon(delta), lambda parts, known: epsilon_bracket(parts, least, accuracy, known), -math.inf
@@ -180,10 +187,13 @@ class Total(Loss):
         read = bounds("epsilon", epsilon)
         if float_lower(read.lower) >= self.maximum():
             return Bracket(0.0, 0.0)
+        least = max(0.0, -math.expm1(min(0.0, float(read.lower))))
+        if self.by_moments:
+            return Bracket(least * (1 - 2.0**-40), rdp_delta(self.parts, read.lower))
         found = self._bracket(
             lambda g: g.delta(epsilon),
             lambda parts, known: delta_bracket(parts, float_lower(read.lower), accuracy, known),
-            max(0.0, -math.expm1(min(0.0, float(read.lower)))),
+            least,
         )
         # below the largest loss delta is positive, and floats must not say otherwise; nor are faint ones known from below
         lower = found.lower * (1 - 2.0**-40) if found.lower >= _FAINT else 0.0
@@ -207,11 +217,7 @@ class Total(Loss):
         level = closed_unit("alpha", alpha).upper
         if level in (0, 1):
             return super().trade_off(alpha)
-        best = 0.0
-        a = float_upper(level)
-        for epsilon, delta in self._profile:
-            best = max(best, 1 - delta - math.exp(epsilon) * a, math.exp(-epsilon) * (1 - delta - a))
-        return max(0.0, best - 2.0**-48)
+        return trade_off_from(self._profile, level)
 
     @cached_property
     def _profile(self) -> list[tuple[float, float]]:
@@ -247,6 +253,9 @@ class Total(Loss):
         return 1 - math.prod(((1 - chance) ** count for chance, count in certain), start=Fraction(1))
 
     def pmf(self, grid: Any) -> Floats:
+        if self.by_moments:
+            rule = "a plan with a loss that is known by its Renyi divergences has no law"
+            raise InvalidInput(repr(self), rule, "Ask for epsilon, delta, rdp or rho.")
         points = np.array([float(x) for x in grid])
         if len(points) < 2 or (np.diff(points) <= 0).any():
             raise InvalidInput(f"grid={show(grid)}", "a grid must hold increasing numbers", "Pass np.linspace(-2, 2, 401).")
@@ -289,6 +298,8 @@ def _pure(loss: Loss) -> float | Fraction:
             return loss.shift
         case BoundedRangeLoss():
             return loss.width
+        case EpsilonDeltaLoss() if not loss.failure:
+            return loss.most
     return loss.maximum()
 
 

@@ -99,6 +99,16 @@ class Loss(ABC):
         """The relation of neighbours that the loss is for; None where its shift was already taken for the one in use."""
         return None
 
+    @property
+    def idealized(self) -> bool:
+        """Whether `laws` bound the releases but belong to none of them, so that lower ends need `attained_laws`."""
+        return False
+
+    @property
+    def by_moments(self) -> bool:
+        """Whether only Renyi divergences are known, so that there is no law to add."""
+        return False
+
     def attained_laws(self) -> tuple[Law, ...]:
         """Laws of releases that have this loss, which sums are at least as revealing as: `laws` where those are of one."""
         return self.laws()

@@ -116,6 +116,10 @@ class BoundedRangeLoss(Loss):
 
         return (Law((), -t, t, min(2.0, t), cells, 0.0, min(CELL_ERROR, 2.0**-46 * (1 + t))),)
 
+    @property
+    def idealized(self) -> bool:
+        return True
+
     def attained_laws(self) -> tuple[Law, ...]:
         """That of the binary response with half of the width: the logistic pair's sums are those of no releases."""
         half = float(self.width) / 2 * (1 - 2.0**-50)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CELL_ERROR", "Law", "no_cells"]
+__all__ = ["CELL_ERROR", "Law", "cells_of", "no_cells", "of_outcomes"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,3 +42,31 @@ class Law:
 def no_cells(edges: Floats) -> tuple[Floats, Floats]:
     """The continuous part of a law that has none."""
     return np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+
+
+_MOST_ATOMS = 4096
+
+
+def cells_of(values: Floats, p: Floats, q: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """The cells of a law on many rising values, with their probabilities under P and Q."""
+
+    def cells(edges: Floats) -> tuple[Floats, Floats]:
+        place = np.searchsorted(edges, values, side="left") - 1
+        inside = (place >= 0) & (place < len(edges) - 1)
+        at, size = place[inside], len(edges) - 1
+        under_p, under_q = (np.bincount(at, side[inside], size).astype(np.float64) for side in (p, q))
+        return under_p, under_q
+
+    return cells
+
+
+def of_outcomes(values: Floats, p: Floats, infinite: float = 0.0) -> Law:
+    """The law of a loss that takes finitely many rising values, as atoms, or as cells where they are many."""
+    kept = p > 0
+    values, p = values[kept], p[kept]
+    if len(values) <= _MOST_ATOMS:
+        return Law(tuple(zip(values.tolist(), p.tolist(), strict=True)), 0.0, 0.0, 1.0, no_cells, infinite)
+    with np.errstate(over="ignore"):
+        q = np.exp(np.log(p) - values)
+    spread = float(np.sqrt(p @ values**2))
+    return Law((), -np.inf, np.inf, spread, cells_of(values, p, q), infinite)

@@ -22,7 +22,9 @@ def picture(loss: Loss, title: str | None = None) -> Picture:
     alt = needs_altair()
     reach = _reach(loss)
     pair = loss.outputs()
-    panels = [_law(alt, loss, reach), _profile(alt, loss, reach), _trade_off(alt, loss)]
+    panels = [_profile(alt, loss, reach), _trade_off(alt, loss)]
+    if not loss.by_moments:
+        panels.insert(0, _law(alt, loss, reach))
     rows = [panels] if pair is None else [[_outputs(alt, pair), panels[0]], panels[1:]]
     chart = (
         alt.vconcat(*(alt.hconcat(*row) for row in rows))

@@ -23,7 +23,7 @@ from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable
 from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.clones import Mixture, mixture
 from sordino.privacy.loss.finite import FiniteLoss
-from sordino.privacy.loss.law import Floats, Law
+from sordino.privacy.loss.law import Law, cells_of
 from sordino.privacy.neighbors import Neighbors
 
 __all__ = ["ShuffledLoss"]
@@ -179,14 +179,7 @@ class ShuffledLoss(Loss):
         p = np.concatenate([small[::-1], [even], large])
         q = np.concatenate([large[::-1], [even], small])
 
-        def cells(edges: Floats) -> tuple[Floats, Floats]:
-            place = np.searchsorted(edges, values, side="left") - 1
-            inside = (place >= 0) & (place < len(edges) - 1)
-            at, size = place[inside], len(edges) - 1
-            under_p, under_q = (np.bincount(at, side[inside], size).astype(np.float64) for side in (p, q))
-            return under_p, under_q
-
-        return Law((), -np.inf, np.inf, float(np.sqrt(p @ values**2)), cells)
+        return Law((), -np.inf, np.inf, float(np.sqrt(p @ values**2)), cells_of(values, p, q))
 
     def to_json(self) -> str:
         fields: dict[str, json_form.Field] = {

@@ -89,7 +89,8 @@ class SubsampledLoss(Loss):
     def __post_init__(self) -> None:
         if not isinstance(self.base, LaplaceLoss | GaussianLoss):
             rule = "only the loss of one Laplace or Gaussian release can be subsampled"
-            raise InvalidInput(f"base={show(self.base)}", rule, "Pass the loss of the release made on the sample.")
+            hint = "Pass the loss of the release made on the sample; for a finite pair use SampledFiniteLoss."
+            raise InvalidInput(f"base={show(self.base)}", rule, hint)
         rate = decimal_reading("rate", self.rate)
         if not 0 < rate <= 1:
             hint = "Pass the probability that a person is in the sample, such as Fraction(1, 100)."
