@@ -14,14 +14,16 @@ SOURCE = Path(so.__file__).parent
 
 def test_public_names_are_pinned() -> None:
     assert so.__all__ == [
-        "AboveThreshold", "Anchor", "Answer", "BoundedRangeLoss", "Budget", "Charge", "Dataset", "Estimate",
-        "FiniteLoss", "Gaussian", "GaussianLoss", "Holdout", "KeySelection", "Laplace", "LaplaceLoss", "Ledger",
-        "Loss", "Mechanism", "Neighbors", "NoisyMax", "Odometer", "Plan", "RandomizedResponse", "SensitivityWitness",
-        "Session", "StatisticalQueries", "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "ZcdpFilter", "audit",
-        "bucket", "coalesce", "col", "count", "count_distinct", "date_part", "date_trunc", "day", "divergence",
-        "errors", "global_sensitivity", "greatest", "largest_count", "least", "lit", "local", "mean",
+        "AboveThreshold", "Anchor", "Answer", "BestOfManyLoss", "BoundedRangeLoss", "Budget", "Charge", "Dataset",
+        "DiscreteGaussianLoss", "DiscreteLaplaceLoss", "EpsilonDeltaLoss", "Estimate", "FiniteLoss", "Gaussian",
+        "GaussianLoss", "GaussianMixtureLoss", "Holdout", "KeySelection", "Laplace", "LaplaceLoss", "Ledger", "Loss",
+        "Mechanism", "MixedLoss", "NegativeBinomialRuns", "Neighbors", "NoisyMax", "Odometer", "Plan", "PoissonRuns",
+        "RandomizedResponse", "RenyiLoss", "SampledFiniteLoss", "SensitivityWitness", "Session", "StatisticalQueries",
+        "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "WithoutReplacementLoss", "ZcdpFilter", "ZcdpLoss", "audit",
+        "bucket", "coalesce", "col", "count", "count_distinct", "date_part", "date_trunc", "day", "divergence", "errors",
+        "global_sensitivity", "greatest", "group", "largest_count", "least", "lit", "local", "mean",
         "mechanism_from_json", "median", "month", "quantile", "quarter", "rounded_sensitivity", "smallest_scale",
-        "stddev", "sum", "total", "variance", "week", "when", "year",
+        "stddev", "sum", "total", "truncated_poisson", "variance", "week", "when", "year",
     ]  # fmt: skip
     assert all(getattr(so, name) is not None for name in so.__all__)
     assert set(so.__all__) <= set(dir(so))

@@ -103,7 +103,7 @@ def _renyi(loss: RenyiLoss, k: int) -> RenyiLoss:
 
 
 def _finite(loss: FiniteLoss, k: int) -> FiniteLoss:
-    """The curve of the best tests, applied k times: the chance to accept under the last neighbour, by that under the first."""
+    """The best tests' curve, applied k times: the chance of an event under the last neighbour, by that under the first."""
     step = _hull([point for pair in loss._directions() for point in _accepting(loss, pair)])
     curve = step
     for _ in range(k - 1):

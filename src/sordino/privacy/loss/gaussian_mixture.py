@@ -30,6 +30,7 @@ __all__ = ["GaussianMixtureLoss"]
 _LARGEST_SHIFT = 100
 _REACH = 37.0
 _STEPS = 64
+_NEARLY_HALF = Fraction(10, 21)  # of an interval: halves would hit a dyadic place, which no precision tells from it
 _TAIL = 1e-298
 """More than a standard normal variable has beyond `_REACH`."""
 _DIGITS = 2.0**-40
@@ -107,7 +108,7 @@ class GaussianMixtureLoss(ProfileLoss):
         while not self._ratio(high) > wanted:
             high *= 2
         for _ in range(ctx.prec + 60):
-            middle = ((low + high) / 2).mid()
+            middle = (low + (high - low) * ball(_NEARLY_HALF)).mid()
             at = self._ratio(middle)
             if at < wanted:
                 low = middle

@@ -170,10 +170,10 @@ class DiscreteLaplaceLoss(_IntegerNoiseLoss):
 
     def laws(self) -> tuple[Law, ...]:
         s, t = self.shift, float(1 / self.scale)
-        y = np.arange(s + 1)
+        y = np.arange(s + 1, dtype=np.float64)
         p = np.exp(-(s - y) * t) * (-math.expm1(-t) / (1 + math.exp(-t)))
         p[0], p[-1] = math.exp(-s * t) / (1 + math.exp(-t)), 1 / (1 + math.exp(-t))
-        values: Floats = (2.0 * y - s) * t
+        values: Floats = (2 * y - s) * t
         return (of_outcomes(values, p),)
 
     def to_json(self) -> str:
@@ -231,10 +231,10 @@ class DiscreteGaussianLoss(_IntegerNoiseLoss):
     def laws(self) -> tuple[Law, ...]:
         sigma, s = float(self.scale), self.shift
         far = math.ceil(_REACH * sigma) + 1
-        x = np.arange(-far, far + 1)
+        x = np.arange(-far, far + 1, dtype=np.float64)
         weights = np.exp(-((x / sigma) ** 2) / 2)
         weights[weights < _FAINT] = 0.0
-        values: Floats = (2.0 * (x + s) - s) * s / (2 * sigma**2)
+        values: Floats = (2 * (x + s) - s) * s / (2 * sigma**2)
         return (of_outcomes(values, weights / weights.sum(), _FAINT),)
 
     def to_json(self) -> str:
