@@ -12,11 +12,14 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from benchmarks.turns import Finished, measure_in_turn
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -29,8 +32,9 @@ print(json.dumps({name: found[name] for name in sys.argv[1:] if name in found}))
 """
 PREAMBLE = """# Benchmarks
 
-Written by `make bench`; do not edit. Each section was measured in one run, one script after the other, each library in
-an environment of its own (`peers.toml`). Figures are medians; `results/*.json` also keeps quartiles and numbers of runs.
+Written by `make bench`; do not edit. Each section was measured in one run, one script after the other (in accounting:
+run by run in turn), each library in an environment of its own (`peers.toml`). Figures are medians; `results/*.json` also
+keeps quartiles and numbers of runs.
 A ratio compares figures of the same run, so it travels better to another machine than the figures themselves.
 """
 
@@ -74,17 +78,25 @@ class Environment:
         done = subprocess.run(command, capture_output=True, text=True)
         return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
 
+    def command(self, module: str) -> list[str]:
+        return [self.python, "-m", module]
+
     def measure(self, module: str) -> list[Row]:
         """Run one script; a crash or a timeout becomes a last row beside those already printed."""
         try:
-            done = subprocess.run([self.python, "-m", module], cwd=ROOT, capture_output=True, timeout=SCRIPT_SECONDS)
+            done = subprocess.run(self.command(module), cwd=ROOT, capture_output=True, timeout=SCRIPT_SECONDS)
             out, errors, code = done.stdout, done.stderr, done.returncode
         except subprocess.TimeoutExpired as late:
             out, errors, code = late.stdout or b"", b"stopped after %d seconds" % SCRIPT_SECONDS, 1
         rows: list[Row] = [json.loads(line) for line in out.decode().splitlines() if line.startswith("{")]
-        if code:
-            print(errors.decode(), file=sys.stderr)
-            last = (errors.decode().strip().splitlines() or [f"exit code {code}"])[-1]
+        return self.named(module, Finished(rows, errors.decode(), code))
+
+    def named(self, module: str, done: Finished) -> list[Row]:
+        """The rows with the tool's name; a script that failed adds one that says so."""
+        rows = list(done.rows)
+        if done.code:
+            print(done.errors, file=sys.stderr)
+            last = (done.errors.strip().splitlines() or [f"exit code {done.code}"])[-1]
             rows.append({"error": f"{module.rpartition('.')[2]} stopped: {last}"})
         return [{"tool": self.title, **_without_paths(row)} for row in rows]
 
@@ -119,8 +131,16 @@ def commit() -> str:
     return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "src") else "")
 
 
+def _in_turn(suite: str) -> tuple[str, ...]:
+    """The scripts of a suite whose runs alternate."""
+    if not (HERE / "suites" / suite / "settings.py").exists():
+        return ()
+    return tuple(getattr(importlib.import_module(f"benchmarks.suites.{suite}.settings"), "IN_TURN", ()))
+
+
 def measure_suite(name: str) -> None:
     known, rows, used = environments(), [], {}
+    alternating, turns = _in_turn(name), []
     scripts = sorted((HERE / "suites" / name).glob("*_*.py"), key=lambda path: (not path.stem.startswith("sordino"), path))
     about = {"suite": name, "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "commit": commit(), "machine": this_machine()}
     for script in scripts:
@@ -134,7 +154,18 @@ def measure_suite(name: str) -> None:
             rows.append({"tool": environment.title, "error": failure})
             continue
         used[environment.title] = environment.versions()
-        rows += environment.measure(f"benchmarks.suites.{name}.{script.stem}")
+        module = f"benchmarks.suites.{name}.{script.stem}"
+        if script.stem in alternating:
+            turns.append((environment, module))
+        else:
+            rows += environment.measure(module)
+    if turns:
+        print(f"{name}: {', '.join(module.rpartition('.')[2] for _, module in turns)} in turn", flush=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            commands = [environment.command(module) for environment, module in turns]
+            done = measure_in_turn(commands, ROOT, Path(scratch), len(turns) * SCRIPT_SECONDS)
+        for (environment, module), finished in zip(turns, done, strict=True):
+            rows += environment.named(module, finished)
     RESULTS.mkdir(exist_ok=True)
     lines = ",\n  ".join(json.dumps(row) for row in rows)
     head = json.dumps({**about, "versions": used}, indent=1)[:-2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction as F
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from sordino.privacy.loss.law import Law
 COIN = so.FiniteLoss((F(3, 4), F(1, 4)), (F(1, 4), F(3, 4)))
 SKEWED = so.FiniteLoss((F(1, 2), F(3, 8), F(1, 8)), (F(1, 4), F(1, 4), F(1, 2)))
 EPSILONS = [F(x) for x in ("-2", "-1/3", "0", "1/100", "1/10", "1/2", "1", "5/2")]
-MIXTURE = so.GaussianMixtureLoss((0, F(1, 2), F(1)), (F(9, 10), F(6, 100), F(4, 100)))
+MIXTURE = so.GaussianMixtureLoss((F(0), F(1, 2), F(1)), (F(9, 10), F(6, 100), F(4, 100)))
 LAWFUL: list[so.Loss] = [
     so.EpsilonDeltaLoss(F(1, 2)),
     so.EpsilonDeltaLoss(F(1, 2), F(1, 100)),
@@ -40,9 +40,9 @@ LAWFUL: list[so.Loss] = [
 ]
 MOMENTS: list[so.Loss] = [
     so.ZcdpLoss(F(1, 50)),
-    so.RenyiLoss(((2, F(1, 10)), (8, F(4, 10)), (32, F(16, 10)))),
+    so.RenyiLoss(((F(2), F(1, 10)), (F(8), F(4, 10)), (F(32), F(16, 10)))),
     so.BestOfManyLoss(so.GaussianLoss(F(1, 10)), so.NegativeBinomialRuns(F(1, 20), F(0))),
-    so.BestOfManyLoss(so.EpsilonDeltaLoss(F(1, 10)), so.PoissonRuns(10)),
+    so.BestOfManyLoss(so.EpsilonDeltaLoss(F(1, 10)), so.PoissonRuns(F(10))),
 ]
 
 
@@ -67,7 +67,7 @@ def as_plan(loss: so.Loss) -> Total:
     return loss
 
 
-@pytest.mark.parametrize("loss", [*LAWFUL, *MOMENTS, MIXTURE + so.EpsilonDeltaLoss(1)], ids=repr)
+@pytest.mark.parametrize("loss", [*LAWFUL, *MOMENTS, MIXTURE + so.EpsilonDeltaLoss(F(1))], ids=repr)
 def test_stored_losses_load_as_themselves(loss: so.Loss) -> None:
     again = so.Loss.from_json(loss.to_json())
     assert again == loss
@@ -137,9 +137,9 @@ def test_sums_of_declared_promises_are_exact(parts: list[tuple[F, F, int]]) -> N
 
 
 def test_declared_deltas_compose_as_independent_chances() -> None:
-    many = as_plan(100_000 * so.EpsilonDeltaLoss(0, F(1, 10**7)))
+    many = as_plan(100_000 * so.EpsilonDeltaLoss(F(0), F(1, 10**7)))
     assert many.delta(0) == pytest.approx(1 - (1 - 1e-7) ** 100_000, rel=1e-9)
-    assert as_plan(30 * so.EpsilonDeltaLoss(1, F(1, 100))).epsilon(F(27, 100)) == pytest.approx(23.395, abs=1e-3)
+    assert as_plan(30 * so.EpsilonDeltaLoss(F(1), F(1, 100))).epsilon(F(27, 100)) == pytest.approx(23.395, abs=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "4"])
@@ -247,7 +247,7 @@ def poisson(count: int, rate: F) -> dict[tuple[int, ...], F]:
     return {c: rate ** len(c) * (1 - rate) ** (count - len(c)) for c in subsets}
 
 
-def parity(sample: tuple[int, ...]) -> tuple[F, F]:
+def parity(sample: tuple[int, ...]) -> tuple[F, ...]:
     """A coin that tells the parity of the sample's sum three times of four: its worst pair is COIN."""
     return COIN.p if sum(sample) % 2 else COIN.q
 
@@ -261,13 +261,13 @@ def test_a_finite_release_on_a_poisson_sample() -> None:
             for truth in (hockey(with_one, without, epsilon), hockey(without, with_one, epsilon)):
                 assert never_below(loss.delta(epsilon), truth)
                 worst[i] = max(worst[i], F(float(truth)))
-    for epsilon, truth in zip(EPSILONS, worst, strict=True):
-        assert loss.delta(epsilon) == pytest.approx(float(truth), abs=1e-15)
+    for epsilon, largest in zip(EPSILONS, worst, strict=True):
+        assert loss.delta(epsilon) == pytest.approx(float(largest), abs=1e-15)
 
 
 def test_a_release_on_a_sample_of_fixed_size() -> None:
     loss, worst = so.WithoutReplacementLoss(COIN, 2, 4), [0.0] * len(EPSILONS)
-    weights = {c: F(1, 6) for c in combinations(range(4), 2)}
+    weights: dict[tuple[int, ...], F] = {c: F(1, 6) for c in combinations(range(4), 2)}
     laws = {data: balls(sampled_laws(parity, data, weights)) for data in product((0, 1), repeat=4)}
     for one, other in product(laws, laws):
         if sum(a != b for a, b in zip(one, other, strict=True)) == 1:
@@ -275,8 +275,8 @@ def test_a_release_on_a_sample_of_fixed_size() -> None:
                 truth = hockey(laws[one], laws[other], epsilon)
                 assert never_below(loss.delta(epsilon), truth)
                 worst[i] = max(worst[i], float(truth))
-    for epsilon, truth in zip(EPSILONS, worst, strict=True):
-        assert loss.delta(epsilon) == pytest.approx(truth, abs=1e-15)
+    for epsilon, largest in zip(EPSILONS, worst, strict=True):
+        assert loss.delta(epsilon) == pytest.approx(largest, abs=1e-15)
 
 
 @pytest.mark.parametrize("base", [so.GaussianLoss(F(1)), so.LaplaceLoss(F(1)), COIN], ids=repr)
@@ -337,7 +337,7 @@ def test_a_release_by_a_public_coin() -> None:
 @pytest.mark.parametrize("shift", ["1/3", "1", "3"])
 def test_a_mixture_of_two_is_a_sampled_gaussian(shift: str, rate: str) -> None:
     r = F(rate)
-    mixture, sampled = so.GaussianMixtureLoss((0, F(shift)), (1 - r, r)), so.SubsampledLoss(so.GaussianLoss(F(shift)), r)
+    mixture, sampled = so.GaussianMixtureLoss((F(0), F(shift)), (1 - r, r)), so.SubsampledLoss(so.GaussianLoss(F(shift)), r)
     for epsilon in EPSILONS:
         assert mixture.delta(epsilon) == pytest.approx(sampled.delta(epsilon), rel=1e-13)
     for count in (2, 300):
@@ -362,10 +362,8 @@ def test_a_mixture_of_three_is_integrated() -> None:
 def selected(law: Sequence[F], chances: Callable[[arb], arb]) -> list[arb]:
     """The law of the largest of a random number of draws, by the generating function of that number; first that of none."""
     with working(256):
-        below = [chances(arb(0))]
-        for i in range(len(law)):
-            below.append(chances(ball(sum(law[: i + 1], F(0)))))
-        return [below[0], *(b - a for a, b in zip(below, below[1:], strict=False))]
+        below = [chances(ball(sum(law[:i], F(0)))) for i in range(len(law) + 1)]
+        return [below[0], *(b - a for a, b in pairwise(below))]
 
 
 @pytest.mark.parametrize("runs", [
@@ -425,7 +423,7 @@ def test_a_group_through_a_finite_release(size: int) -> None:
     """Reports of a value 0 to 3 whose probabilities halve with the distance: each step is one neighbour."""
     weights = [[F(1, 2 ** abs(x - y)) for y in range(4)] for x in range(4)]
     laws = [[w / sum(row) for w in row] for row in weights]
-    steps = [so.FiniteLoss(tuple(a), tuple(b)) for a, b in zip(laws, laws[1:], strict=False)]
+    steps = [so.FiniteLoss(tuple(a), tuple(b)) for a, b in pairwise(laws)]
     pure = so.EpsilonDeltaLoss(F(max(s.maximum() for s in steps)))
     for i in range(4 - size):
         p, q = balls(laws[i]), balls(laws[i + size])
@@ -467,11 +465,11 @@ def test_a_group_of_a_curve() -> None:
 
 
 @pytest.mark.parametrize(("make", "words"), [
-    (lambda: so.EpsilonDeltaLoss(-1), "epsilon must be at least 0"),
-    (lambda: so.EpsilonDeltaLoss(1, 1), "below 1"),
-    (lambda: so.ZcdpLoss(0), "greater than zero"),
+    (lambda: so.EpsilonDeltaLoss(F(-1)), "epsilon must be at least 0"),
+    (lambda: so.EpsilonDeltaLoss(F(1), F(1)), "below 1"),
+    (lambda: so.ZcdpLoss(F(0)), "greater than zero"),
     (lambda: so.RenyiLoss(()), "orders must rise"),
-    (lambda: so.RenyiLoss(((1, F(1, 2)),)), "above 1"),
+    (lambda: so.RenyiLoss(((F(1), F(1, 2)),)), "above 1"),
     (lambda: so.RenyiLoss((2, 3)), "pairs"),  # type: ignore[arg-type]
     (lambda: so.DiscreteLaplaceLoss(F(1, 2), F(1)), "whole number"),  # type: ignore[arg-type]
     (lambda: so.DiscreteGaussianLoss(1, F(10**5)), "ZcdpLoss"),
@@ -481,16 +479,16 @@ def test_a_group_of_a_curve() -> None:
     (lambda: so.WithoutReplacementLoss(COIN, 3, 2), "no more persons"),
     (lambda: so.MixedLoss(((F(1, 2), COIN),)), "sum to exactly 1"),
     (lambda: so.MixedLoss(((F(1), SKEWED),)), "symmetric"),
-    (lambda: so.MixedLoss(((F(1), so.ZcdpLoss(1)),)), "law of its own"),
+    (lambda: so.MixedLoss(((F(1), so.ZcdpLoss(F(1))),)), "law of its own"),
     (lambda: so.truncated_poisson(so.GaussianLoss(F(1)), F(1, 10), 0, 10), "at least 1"),
-    (lambda: so.GaussianMixtureLoss((0, 1), (F(1, 2), F(1, 4))), "sum to exactly 1"),
-    (lambda: so.GaussianMixtureLoss((0,), (F(1),)), "above 0"),
-    (lambda: so.BestOfManyLoss(so.EpsilonDeltaLoss(1, F(1, 10)), so.PoissonRuns(3)), "give everything away"),
+    (lambda: so.GaussianMixtureLoss((F(0), F(1)), (F(1, 2), F(1, 4))), "sum to exactly 1"),
+    (lambda: so.GaussianMixtureLoss((F(0),), (F(1),)), "above 0"),
+    (lambda: so.BestOfManyLoss(so.EpsilonDeltaLoss(F(1), F(1, 10)), so.PoissonRuns(F(3))), "give everything away"),
     (lambda: so.BestOfManyLoss(COIN, 10), "k fixed runs"),  # type: ignore[arg-type]
     (lambda: so.group(so.SubsampledLoss(so.GaussianLoss(F(1)), F(1, 10)), 2), "Convert its promise"),
     (lambda: so.group(COIN, 0), "at least 1 person"),
-    (lambda: so.ZcdpLoss(1).pmf([0, 1]), "has no law"),
-    (lambda: (so.ZcdpLoss(1) + COIN).pmf([0, 1]), "has no law"),
+    (lambda: so.ZcdpLoss(F(1)).pmf([0, 1]), "has no law"),
+    (lambda: (so.ZcdpLoss(F(1)) + COIN).pmf([0, 1]), "has no law"),
     (lambda: so.SampledFiniteLoss(COIN, F(1, 2)) + so.WithoutReplacementLoss(COIN, 1, 2), "one relation"),
 ], ids=str)  # fmt: skip
 def test_what_has_no_theorem_is_refused_in_words(make: Callable[[], object], words: str) -> None:
@@ -501,4 +499,4 @@ def test_what_has_no_theorem_is_refused_in_words(make: Callable[[], object], wor
 def test_promises_are_charged_as_promises() -> None:
     assert so.Charge.of(so.EpsilonDeltaLoss(F(1), F(1, 1000))) == so.Charge.approximate(F(1), F(1, 1000))
     assert so.Charge.of(so.ZcdpLoss(F(1, 2))).rho == F(1, 2)
-    assert isinstance(so.ZcdpLoss(1), MomentLoss)
+    assert isinstance(so.ZcdpLoss(F(1)), MomentLoss)

@@ -26,9 +26,9 @@ def epsilon(make: Callable[[], Any], plan: Plan, delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
-for tool, make in ACCOUNTANTS:
-    for delta in DELTAS:
-        for plan in PLANS:
+for delta in DELTAS:
+    for plan in PLANS:
+        for tool, make in ACCOUNTANTS:
             with row("epsilon", plan.name, tool=tool, delta=delta) as fields:
-                found, time = answer_and_time(partial(epsilon, make, plan, delta))
+                found, time = answer_and_time(partial(epsilon, make, plan, delta), delta, plan)
                 fields.update(time, epsilon=found)

@@ -25,5 +25,5 @@ def three(plan: Plan, delta: float) -> tuple[float, float, float]:
 for delta in DELTAS:
     for plan in PLANS:
         with row("epsilon", plan.name, tool="prv-accountant", delta=delta) as fields:
-            found, time = answer_and_time(partial(three, plan, delta))
+            found, time = answer_and_time(partial(three, plan, delta), delta, plan)
             fields.update(time, lower=found[0], estimate=found[1], epsilon=found[2])

@@ -27,5 +27,5 @@ def epsilon(plan: Plan, delta: float) -> float:
 for delta in DELTAS:
     for plan in PLANS:
         with row("epsilon", plan.name, tool="OpenDP zCDP", delta=delta) as fields:
-            found, time = answer_and_time(partial(epsilon, plan, delta))
+            found, time = answer_and_time(partial(epsilon, plan, delta), delta, plan)
             fields.update(time, epsilon=found)

@@ -6,9 +6,13 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import NamedTuple, TypeVar
 
+from benchmarks.turns import take_turn
+
 T = TypeVar("T")
 DELTAS = (1e-6, 1e-10)
 RUNS, PATIENCE_SECONDS = 5, 10.0
+IN_TURN = ("sordino_epsilon", "accounting_google", "accounting_prv", "opendp_zcdp")
+"""The scripts whose runs alternate."""
 
 
 class Part(NamedTuple):
@@ -38,11 +42,17 @@ PLANS = (
 )
 
 
-def answer_and_time(call: Callable[[], T]) -> tuple[T, dict[str, object]]:
-    """The answer and the median of at most five runs after one to warm up; a first run without end in sight counts."""
+def answer_and_time(call: Callable[[], T], delta: float, plan: Plan) -> tuple[T, dict[str, object]]:
+    """The answer and the median of at most five runs after one to warm up; a first run without end in sight counts.
+
+    Every run waits for its turn, so that those of the tools alternate.
+    """
+    case = (DELTAS.index(delta), PLANS.index(plan))
+    take_turn(case)
     answer, *first = _run(call)
     sample = [first] if first[0] > PATIENCE_SECONDS else []
     while not sample or (len(sample) < RUNS and sum(wall for wall, _ in sample) < PATIENCE_SECONDS):
+        take_turn(case)
         _, *times = _run(call)
         sample.append(times)
     walls, processors = zip(*sample, strict=True)

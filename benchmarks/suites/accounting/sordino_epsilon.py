@@ -31,7 +31,7 @@ def both_ends(plan: Plan, delta: float, **accuracy: float) -> Bracket:
 for delta in DELTAS:
     for plan in PLANS:
         with row("epsilon", plan.name, delta=delta) as fields:
-            found, time = answer_and_time(partial(both_ends, plan, delta))
+            found, time = answer_and_time(partial(both_ends, plan, delta), delta, plan)
             fields.update(time, lower=found.lower, epsilon=found.upper)
     for plan in PLANS:
         with row("reference", plan.name, delta=delta, accuracy=plan.accuracy) as fields:
