@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sordino.accounting.calibrate import largest_count, smallest_scale
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
+    from sordino.accounting.fixed_in_advance import delta_if_fixed_in_advance, epsilon_if_fixed_in_advance
     from sordino.accounting.group import group
     from sordino.accounting.odometer import Odometer
     from sordino.accounting.total import Total, total
@@ -139,6 +140,8 @@ _HOME = {
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
     "day": "query.front.terms",
+    "delta_if_fixed_in_advance": "accounting.fixed_in_advance",
+    "epsilon_if_fixed_in_advance": "accounting.fixed_in_advance",
     "global_sensitivity": "privacy.sensitivity",
     "greatest": "query.front.terms",
     "group": "accounting.group",
@@ -220,7 +223,9 @@ __all__ = [
     "date_part",
     "date_trunc",
     "day",
+    "delta_if_fixed_in_advance",
     "divergence",
+    "epsilon_if_fixed_in_advance",
     "errors",
     "global_sensitivity",
     "greatest",

@@ -98,7 +98,7 @@ def test_the_law_has_the_profile(loss: so.Loss) -> None:
         atoms = sum(w * -math.expm1(epsilon - v) for v, w in law.atoms if v > epsilon)
         return float(p[0] - math.exp(epsilon) * q[0]) + atoms + law.infinite
 
-    for epsilon in (0.0, 0.07, 0.3, 0.9):
+    for epsilon in (-0.2, 0.0, 0.07, 0.3, 0.9):
         found = max(delta(law, epsilon) for law in loss.laws())
         truth = loss.delta(epsilon)
         assert found >= truth * (1 - 1e-7) - 1e-15
