@@ -249,3 +249,21 @@ def test_only_pure_losses_of_one_report_are_shuffled(report: Any) -> None:
 def test_impossible_parameters(odds: Any, clone: Any, rest: Any) -> None:
     with pytest.raises(InvalidInput):
         ShuffledLoss(odds, clone, rest, 10)
+
+
+def test_others_who_all_agree_are_not_the_worst_for_binary_responses() -> None:
+    """Three persons, truthful three times of four: which others are worst depends on epsilon, so no single law is exact."""
+
+    def worst(ones: int, epsilon: float) -> float:
+        others = [1.0]
+        for chance in [0.75] * ones + [0.25] * (2 - ones):
+            others = [a * (1 - chance) + b * chance for a, b in zip([*others, 0.0], [0.0, *others], strict=True)]
+        p, q = ([a * (1 - c) + b * c for a, b in zip([*others, 0.0], [0.0, *others], strict=True)] for c in (0.75, 0.25))
+        factor = math.exp(epsilon)
+        return max(sum(max(0.0, a - factor * b) for a, b in zip(*pair, strict=True)) for pair in ((p, q), (q, p)))
+
+    loss = ShuffledLoss(Fraction(3), Fraction(1, 4), Fraction(0), 3)
+    assert worst(1, 0.01) > worst(0, 0.01)
+    assert worst(0, 0.8) > worst(1, 0.8)
+    for epsilon in (0.0, 0.01, 0.2, 0.8):
+        assert max(worst(ones, epsilon) for ones in range(3)) <= loss.delta(epsilon)
