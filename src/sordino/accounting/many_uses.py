@@ -26,7 +26,7 @@ _ROUNDS = 4
 _COARSE = 40
 _FINE = 24
 _TRIED = 6
-_OUTSIDE = 1e-9
+_OUTSIDE = 1e-7
 _ORDINARY = 16.0
 """A window of so many deviations cannot be made much shorter."""
 _NOISY = 9.0
@@ -238,7 +238,7 @@ class _Scan:
         excess = self.logs - self.tilts * about - math.log(delta)
         first = int(np.argmin(excess))
         best = float(excess[first])
-        tried = np.flatnonzero(excess <= max(best + 2, _NOISY))
+        tried = np.flatnonzero(excess <= max(best + 4, _NOISY))
         if len(tried) > _TRIED:
             tried = tried[np.linspace(0, len(tried) - 1, _TRIED).astype(int)]
 
@@ -254,4 +254,4 @@ class _Scan:
         if length(first) > 0:
             chosen = min([first, *tried.tolist()], key=length)
         times = math.exp(max(0.0, min(50.0, float(excess[chosen]))))  # Chernoff's bound over delta
-        return _Place(about, float(self.tilts[chosen]), max(_LEAST_OUTSIDE, min(_OUTSIDE, 1e-6 / times)))
+        return _Place(about, float(self.tilts[chosen]), max(_LEAST_OUTSIDE, min(_OUTSIDE, 1e-5 / times)))

@@ -25,8 +25,6 @@ _UNIT = 2.0**-53
 _SLOPES = np.array([0.1, 0.2, 0.4, 0.8, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0, 30.0])
 """Over the deviation of the sum: the slopes of Chernoff's bound for the window."""
 _BOTH = np.concatenate([-_SLOPES, _SLOPES])
-_QUIET = 7.0
-"""Up to which multiple of its scale the Gaussian's transform is summed: beyond, less than 1e-11 of it is left."""
 _MOST_EXPONENT = 600.0
 _MOST_WORK = 2.0**26
 """Terms times values, beyond which no series is made."""
@@ -133,7 +131,8 @@ class Spectrum:
     def of(uses: Uses, tilt: float, smooth: float, outside: float) -> Spectrum | None:
         """None if it would take too many terms, or rounding would leave nothing of them."""
         masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
-        terms = math.ceil(_QUIET * (down + up) / (2 * math.pi * smooth))
+        quiet = math.sqrt(-2 * math.log(outside))  # beyond this many of its scales the Gaussian's transform is as small
+        terms = math.ceil(quiet * (down + up) / (2 * math.pi * smooth))
         unsure = 2 * uses.log_error(tilt + _SLOPES[-1] / deviation)
         if not terms * len(uses.values) < _MOST_WORK or unsure > 1:
             return None
