@@ -152,7 +152,7 @@ def test_a_long_list_beside_a_table_has_another_name(name: str) -> None:
     """A table called c0 with a column `value` failed after the charge: so was the list called that its values are in."""
     table = pa.table({"id": [1, 2, 3], "value": ["v1", "v2", "?"], "c0": [1, 2, 3]})
     listed = {"type": "category", "values": [f"v{i}" for i in range(100)]}
-    columns = {"value": listed, "c0": {"type": "category", "values": list(range(100))}}
+    columns: dict[str, Any] = {"value": listed, "c0": {"type": "category", "values": list(range(100))}}
     dataset = so.Dataset(table, name=name, unit="id", max_rows=1, max_groups=1, columns=columns, budget=so.Budget(10))
     assert exact(dataset, f"SELECT COUNT(*) AS n FROM \"{name}\" WHERE value = 'v2' AND c0 = 2")[1] == [[[1]]]
 

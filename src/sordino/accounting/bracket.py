@@ -14,6 +14,7 @@ import numpy as np
 from sordino.accounting.convolve import Sum, Window
 from sordino.accounting.enumerate import enumerated
 from sordino.accounting.grid import ALIGNED, OnGrid, from_above, from_below, reach
+from sordino.accounting.many_uses import any_infinite, delta_of_many, epsilon_of_many
 from sordino.privacy.loss.law import Law
 
 __all__ = ["ACCURACY", "Bracket", "delta_bracket", "epsilon_bracket"]
@@ -29,6 +30,12 @@ _FAR = 500.0
 _MOST_EXPONENT = 600.0
 """A probability of e^600 and more is one, however small the error that was multiplied by it."""
 _ROUNDS = 6
+_SERIES_FROM, _SERIES_FROM_ATOMS = 100, 1000
+"""The number of uses from which on a Fourier series is tried first; atoms make a grid's work light."""
+_GRID_UNTIL = 10**7
+"""Above so many uses no grid is narrower than the series, even one that misses the accuracy."""
+_LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
+"""Losses of another size are left to the grid: exponentials of theirs may overflow."""
 _BISECTIONS = 60
 _SCAN = 13
 _BELOW = 2.0
@@ -57,6 +64,9 @@ class Bracket:
         return Bracket(max(self.lower, other.lower), min(self.upper, other.upper))
 
 
+_EVERYTHING = Bracket(-math.inf, math.inf)
+
+
 def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
     """epsilon(delta) of the sum of independent losses, in one direction of the pair, for 0 < delta < 1.
 
@@ -78,6 +88,12 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
         low = _solve(window, (delta - _infinite(parts, -1)) * (1 + error), -1)
         return Bracket(low - slack, _solve(window, (delta - _infinite(parts, 1)) / (1 + error), 1) + slack)
 
+    best = _EVERYTHING
+    if _many(parts) and (ends := epsilon_of_many(parts, delta, accuracy, known)) is not None:
+        best = Bracket(ends.lower, ends.upper)
+        if ends.close or sum(count for _, count in parts) > _GRID_UNTIL:
+            return best
+
     def once(spacing: float, tilt: float) -> Bracket:
         above = _grids(parts, delta, spacing, from_above)
         below = _grids(parts, delta, _BELOW * spacing, from_below)
@@ -89,7 +105,7 @@ def epsilon_bracket(parts: Parts, delta: float, accuracy: float = ACCURACY, know
     def width(b: Bracket) -> float:
         return 0.0 if b.upper <= known else (b.upper - b.lower) / max(abs(b.upper), 1e-9)
 
-    return _refine(parts, delta, accuracy, once, width, coarser=_LOOK if known > -math.inf else 1.0)
+    return best & _refine(parts, delta, accuracy, once, width, coarser=_LOOK if known > -math.inf else 1.0)
 
 
 def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, known: float = -math.inf) -> Bracket:
@@ -112,6 +128,11 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
         lower = _delta(window, epsilon + slack, -1) / (1 + error) + _infinite(parts, -1)
         upper = _delta(window, epsilon - slack, 1) * (1 + error) + _infinite(parts, 1)
         return Bracket(max(lower, least), min(upper, 1.0))
+    best = _EVERYTHING
+    if _many(parts) and (ends := delta_of_many(parts, epsilon, accuracy, known)) is not None:
+        best = Bracket(max(ends.lower, least), min(ends.upper, 1.0))
+        if ends.close or sum(count for _, count in parts) > _GRID_UNTIL:
+            return best
     guess = _chernoff(parts, epsilon)
 
     def once(spacing: float, tilt: float) -> Bracket:
@@ -130,7 +151,7 @@ def delta_bracket(parts: Parts, epsilon: float, accuracy: float = ACCURACY, know
         return math.log(b.upper / b.lower) / (1 + tilt_hint * abs(epsilon)) if b.lower > 0 else math.inf
 
     tilt_hint = _best_tilt(_grids(parts, guess, _first_spacing(parts, guess, 16 * accuracy), from_above), epsilon=epsilon)
-    return _refine(parts, guess, accuracy, once, width, tilt_hint, _LOOK if known > -math.inf else 1.0)
+    return best & _refine(parts, guess, accuracy, once, width, tilt_hint, _LOOK if known > -math.inf else 1.0)
 
 
 def _refine(
@@ -146,7 +167,7 @@ def _refine(
     spacing = coarser * _first_spacing(parts, delta, accuracy)
     if tilt is None:
         tilt = _best_tilt(_grids(parts, delta, 2 * spacing, from_above), delta=delta)
-    best, last = Bracket(-math.inf, math.inf), math.inf
+    best, last = _EVERYTHING, math.inf
     for _ in range(_ROUNDS):
         while _points(parts, spacing, delta) > _MOST_POINTS:
             spacing *= 1.3
@@ -221,18 +242,19 @@ def _surely(parts: Parts, delta: float) -> float:
     return _highest(parts) * (1 - 2.0**-40) + math.log1p(-delta / mass) if mass > delta else -math.inf
 
 
+def _many(parts: Parts) -> bool:
+    """Whether there are so many uses of sampled losses, none extreme, that a Fourier series is shorter than a grid."""
+    sampled = any(law.contrast is not None for law, _ in parts)
+    ordinary = all(_LEAST_SPREAD < _scale(law) < _MOST_SPREAD for law, _ in parts)
+    least = _SERIES_FROM_ATOMS if any(law.atoms for law, _ in parts) else _SERIES_FROM
+    return sampled and ordinary and sum(count for _, count in parts) >= least
+
+
 def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:
     """P[sum = inf], from above (with what the grids cut off) or from below."""
-    if side < 0:
-        if any(law.infinite >= 1 for law, _ in parts):
-            return 1 - 2.0**-40
-        return -math.expm1(sum(count * math.log1p(-law.infinite) for law, count in parts)) * (1 - 2.0**-40)
-    each = [(law.infinite, count) for law, count in parts]
     if grids is not None:
-        each = [(part.infinite, count) for part, count in grids.parts]
-    if any(chance >= 1 for chance, _ in each):
-        return 1.0
-    return -math.expm1(sum(count * math.log1p(-chance) for chance, count in each)) * (1 + 2.0**-40)
+        return any_infinite([(part.infinite, count) for part, count in grids.parts], side)
+    return any_infinite([(law.infinite, count) for law, count in parts], side)
 
 
 def _value_error(grids: Sum) -> float:

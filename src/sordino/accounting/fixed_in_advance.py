@@ -29,7 +29,7 @@ def delta_if_fixed_in_advance(loss: BoundedRangeLoss, count: int, epsilon: Numbe
 
     Privacy: holds only if no release, nor which question it answers, depends on an answer. Else add losses.
 
-    Source: Dong, Durfee and Rogers 2020, Theorem 3.
+    Source: Dong, Durfee and Rogers 2020 (arXiv 1909.13830), section 5.
 
     Example:
         >>> loss = BoundedRangeLoss(Fraction(3, 10))

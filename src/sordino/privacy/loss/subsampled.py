@@ -25,7 +25,7 @@ from sordino.privacy.exact import decimal_reading, float_upper, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair
 from sordino.privacy.loss.gaussian import GaussianLoss
 from sordino.privacy.loss.laplace import LaplaceLoss
-from sordino.privacy.loss.law import CELL_ERROR, Floats, Law
+from sordino.privacy.loss.law import CELL_ERROR, Contrast, Floats, Law
 from sordino.privacy.loss.sampled_noise import LaplaceNoise, Noise, NormalNoise, near, nearest_log, unmix
 from sordino.privacy.neighbors import Neighbors
 
@@ -320,7 +320,8 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
         slope = np.where(close, -np.expm1(-above), r - keep * np.expm1(-main))  # of the loss by the unsampled one
         return c / 2 + unsampled * pace, np.log1p(np.expm1(step) / slope[:-1]) * pace
 
-    def cells(edges: Floats) -> tuple[Floats, Floats]:
+    def noise_cells(edges: Floats) -> tuple[Floats, Floats, Floats]:
+        """The probabilities of the cells under Z, Z + c and Z + d."""
         # The edges, clipped to the law: a sum of two floats, as its ends must be known better than to one float.
         under = (edges < low[0]) | ((edges == low[0]) & (low[1] >= 0))
         over = (edges > high[0]) | ((edges == high[0]) & (high[1] <= 0))
@@ -332,22 +333,33 @@ def _float_laws(loss: SubsampledLoss) -> tuple[Law, ...]:
             if math.isfinite(high[0]):
                 y = np.clip(np.where(under, d, np.where(over, c, y)), d, c)
             width = np.where(step > 0, np.where(np.isfinite(width), width, math.inf), 0.0)
-            at_zero, at_c, at_d = (noise.cells(y[:-1] - x, y[1:] - x, width) for x in (0.0, c, d))
-            return keep * at_zero + r * at_c, keep * at_zero + r * at_d
+            at_zero, at_c = (noise.cells(y[:-1] - x, y[1:] - x, width) for x in (0.0, c))
+            return at_zero, at_c, noise.cells(y[:-1] - d, y[1:] - d, width) if other else at_zero
+
+    def contrast(edges: Floats) -> Contrast:
+        at_zero, at_c, at_d = noise_cells(edges)
+        p, q = keep * at_zero + r * at_c, keep * at_zero + r * at_d
+        return Contrast(p, q, r * (at_c - at_d), error * r * (at_c + at_d))
+
+    def cells(edges: Floats) -> tuple[Floats, Floats]:
+        return contrast(edges)[:2]
+
+    def reversed_contrast(edges: Floats) -> Contrast:
+        p, q, excess, excess_error = (x[::-1] for x in contrast(-edges[::-1]))
+        return Contrast(q, p, -excess, excess_error)
 
     def reversed_cells(edges: Floats) -> tuple[Floats, Floats]:
-        p, q = cells(-edges[::-1])
-        return q[::-1], p[::-1]
+        return reversed_contrast(edges)[:2]
 
     atoms = _float_atoms(loss, low[0], high[0]) if math.isfinite(high[0]) else []
     first, last = lower(ends[0]), upper(ends[1])
     spread = r * min(1.0, c) if atoms else min(c, r * math.sqrt(math.expm1(min(c * c, 700.0))))  # about its deviation
     error = min(CELL_ERROR, 2.0**-43 * (1 + c)) if atoms else _NORMAL_ERROR
-    removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells, 0.0, error)
+    removed = Law(tuple((value, p) for value, p, _ in atoms), first, last, spread, cells, 0.0, error, contrast)
     if other:
         return (removed,)
     turned = tuple((-value, q) for value, _, q in reversed(atoms))
-    added = Law(turned, -last, -first, spread, reversed_cells, 0.0, error)
+    added = Law(turned, -last, -first, spread, reversed_cells, 0.0, error, reversed_contrast)
     return removed, added
 
 
