@@ -490,7 +490,7 @@ def test_a_group_of_a_curve() -> None:
     (lambda: so.ZcdpLoss(F(1)).pmf([0, 1]), "has no law"),
     (lambda: (so.ZcdpLoss(F(1)) + COIN).pmf([0, 1]), "has no law"),
     (lambda: so.SampledFiniteLoss(COIN, F(1, 2)) + so.WithoutReplacementLoss(COIN, 1, 2), "one relation"),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_what_has_no_theorem_is_refused_in_words(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make()
