@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -221,3 +222,17 @@ def test_connections_that_nobody_closes_close_by_themselves(tmp_path: Path) -> N
     store = SqliteStore(tmp_path / "visits.ledger", Connection)
     del store
     assert closed == ["closed"]
+
+
+def test_a_transaction_that_was_dropped_does_not_keep_forks_waiting(tmp_path: Path) -> None:
+    """Who forgets a store amid a transaction, or fails to undo it, leaves SQLite all the same."""
+    dataset = declare(tmp_path)
+    with Ledger.open(dataset):
+        pass
+    store = SqliteStore(dataset.file.with_suffix(".ledger"))  # type: ignore[union-attr]
+    before = dict(fork_gate._inside)
+    store.begin()
+    assert fork_gate._inside != before
+    del store
+    gc.collect()
+    assert fork_gate._inside == before

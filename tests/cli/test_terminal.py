@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,7 +94,9 @@ def test_errors_of_the_library_show_control_characters() -> None:
 def test_an_output_does_not_follow_links_that_were_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim = tmp_path / "victim"
     victim.write_text("kept")
-    monkeypatch.setattr("sordino.cli.output.secrets.token_hex", lambda _: "guessed")  # even if the name were known
+    monkeypatch.setattr(
+        "sordino.cli.output.uuid.uuid4", lambda: SimpleNamespace(hex="guessed")
+    )  # even if the name were known
     monkeypatch.setattr("sordino.cli.output.os.getpid", lambda: "guessed")
     (tmp_path / ".sordino-guessed").symlink_to(victim)
     with pytest.raises(InvalidInput, match="cannot be written"):

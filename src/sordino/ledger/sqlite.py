@@ -71,13 +71,32 @@ _ABANDONED: list[object] = []
 """Connections of a process that forked amid a transaction: closing them in the child could undo what the parent writes."""
 
 
-def _close(connection: Any, process: int) -> None:
+class _Transaction:
+    """Which thread is inside a transaction of a store, if one is; known also to whoever closes what was left open."""
+
+    def __init__(self) -> None:
+        self.thread: int | None = None
+
+    def begun(self) -> None:
+        if self.thread is None:
+            self.thread = fork_gate.enter()
+
+    def over(self, process: int) -> None:
+        thread, self.thread = self.thread, None
+        if thread is not None and os.getpid() == process:
+            fork_gate.leave(thread)
+
+
+def _close(connection: Any, process: int, transaction: _Transaction) -> None:
     """Close a connection: in the process that made it, or in a child that was forked when nothing was under way."""
     if os.getpid() != process and not fork_gate.is_clean():
         _ABANDONED.append(connection)
         return
-    with contextlib.suppress(sqlite3.Error), fork_gate.entered():
-        connection.close()
+    try:
+        with contextlib.suppress(sqlite3.Error), fork_gate.entered():
+            connection.close()
+    finally:
+        transaction.over(process)
 
 
 class SqliteStore:
@@ -89,7 +108,7 @@ class SqliteStore:
         self.path = Path(path)
         self.place = str(path)
         self._connect = connect
-        self._inside = False
+        self._transaction = _Transaction()
         self._open()
 
     @staticmethod
@@ -136,7 +155,9 @@ class SqliteStore:
             with fork_gate.entered():
                 self._connection = self._connect(_uri(self.path, "rw"))
             self._process = os.getpid()
-            self._finish = weakref.finalize(self, _close, self._connection, self._process)  # also if nobody closes it
+            self._finish = weakref.finalize(
+                self, _close, self._connection, self._process, self._transaction
+            )  # if nobody closes it
         except (sqlite3.Error, OSError) as error:
             raise _refusal(self.place, error) from None
         try:
@@ -162,7 +183,7 @@ class SqliteStore:
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> Any:
         if os.getpid() != self._process:
-            self._inside = False  # the transaction is the parent's
+            self._transaction = _Transaction()  # the one under way is the parent's
             self._finish()
             self._open()
         try:
@@ -186,26 +207,21 @@ class SqliteStore:
     def begin(self) -> None:
         """Become the only writer."""
         self._run("BEGIN IMMEDIATE")
-        if not self._inside:  # until commit or rollback
-            self._inside = True
-            fork_gate.enter()
+        self._transaction.begun()  # until commit or rollback
 
     def commit(self) -> None:
         """Make the transaction durable."""
         self._run("COMMIT")
-        self._leave()
+        self._transaction.over(self._process)
 
     def rollback(self) -> None:
         """Undo the transaction."""
-        with contextlib.suppress(sqlite3.Error), fork_gate.entered():
-            if os.getpid() == self._process and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-        self._leave()
-
-    def _leave(self) -> None:
-        if self._inside and os.getpid() == self._process:
-            fork_gate.leave()
-        self._inside = False
+        try:
+            with contextlib.suppress(sqlite3.Error), fork_gate.entered():
+                if os.getpid() == self._process and self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+        finally:
+            self._transaction.over(self._process)
 
     def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""
@@ -286,7 +302,6 @@ class SqliteStore:
         """Close the file."""
         if os.getpid() == self._process:
             self._finish()
-            self._leave()
 
 
 def _uri(path: Path | str, mode: str) -> str:
