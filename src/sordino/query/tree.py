@@ -1,7 +1,7 @@
 """The query tree: the closed set of questions that can be asked, whether they came as SQL or from Python.
 
 Nothing here knows of text, bounds or data. Names of functions are those of `functions.py`, names of aggregates those of
-`aggregates/`.
+`aggregates/registry.py`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ Expression: TypeAlias = Column | Literal | Call | Case
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate of the rows of a group; `argument` is None for COUNT(*), `parameter` is the level of a quantile."""
+    """One aggregate of the rows of a group; COUNT(*) has no arguments, `parameter` is the level of a quantile."""
 
     function: str
-    argument: Expression | None = None
+    arguments: tuple[Expression, ...] = ()
     parameter: Fraction | None = None
 
 

@@ -21,12 +21,10 @@ LARGEST = 5000
 def children(node: Expression | Aggregate) -> tuple[Expression, ...]:
     """The expressions directly within one."""
     match node:
-        case Call(_, arguments):
+        case Call(_, arguments) | Aggregate(_, arguments, _):
             return arguments
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
-        case Aggregate(_, argument, _):
-            return () if argument is None else (argument,)
         case Column() | Literal():
             return ()
 

@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import assert_never
 
 from sordino.errors import InvalidInput
-from sordino.query.front.calls import AGGREGATES, check_name, number
+from sordino.query.aggregates.registry import kind_of
+from sordino.query.front.calls import check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
 from sordino.query.front.shapes import check_query
@@ -148,15 +149,7 @@ class _Writer:
 
     def aggregate(self, value: Aggregate) -> str:
         """An aggregate of a group's rows."""
-        x = "*" if value.argument is None else self.text(value.argument)
-        if value.function not in AGGREGATES:
-            raise InvalidInput(value.function, "there is no such aggregate", "`sordino docs sql` lists what there is.")
-        if value.function == "count_distinct":
-            x = f"DISTINCT {x}"
-        if value.function == "quantile" and value.parameter == Fraction(1, 2):
-            return f"MEDIAN({x})"
-        level = "" if value.parameter is None else ", " + self.text(number(value.parameter))
-        return f"{value.function.removesuffix('_distinct').upper()}({x}{level})"
+        return kind_of(value).text(value, map(self.text, value.arguments), lambda level: self.text(number(level)))
 
 
 def _name(name: str) -> str:
