@@ -20,6 +20,7 @@ from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
+from sordino.plan import arithmetic
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
 from sordino.plan.releases import Drawn, Sums
@@ -171,8 +172,8 @@ def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, rec
     values: dict[str, Any] = {**noisy.vectors, **behind, **noisy.drawn}
     columns: list[KeyColumn | EstimateColumn] = []
     for output in plan.query.outputs:
-        if isinstance(output.value, tree.Aggregate):
-            columns.append(_estimated(plan, output.name, output.value, values))
+        if isinstance(output.value, tree.Aggregate | tree.Combined):
+            columns.append(_estimated(plan, output.name, output.value, values, len(noisy.keys)))
         else:
             columns.append(_key_column(plan, output, noisy.keys))
     query = plan.query
@@ -210,12 +211,18 @@ def _drawn(release: Drawn, groups: list[Cells], plan: Plan) -> list[tuple[Any, .
     draws = release.column.draws
     if release.public:
         return [draws.exactly(cells) for cells in groups]
-    return [draws.draw(cells, release.epsilon, release.moved, plan.cost.confidence) for cells in groups]
+    confidence = release.confidence(plan.cost.confidence)
+    return [draws.draw(cells, release.epsilon, release.moved, confidence) for cells in groups]
 
 
-def _estimated(plan: Plan, name: str, aggregate: tree.Aggregate, values: Mapping[str, Any]) -> EstimateColumn:
-    release = plan.release(aggregate)
-    found = release.estimated(aggregate, values[release.name], float(plan.cost.confidence))
+def _estimated(
+    plan: Plan, name: str, value: tree.Aggregate | tree.Combined, values: Mapping[str, Any], groups: int
+) -> EstimateColumn:
+    if isinstance(value, tree.Combined):
+        found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)
+    else:
+        release = plan.release(value)
+        found = release.estimated(value, values[release.name], float(plan.cost.confidence))
     bounds = (0.0, None) if plan.cost.nonnegative and found.never_negative else (None, None)
     return EstimateColumn(name, found.estimates, found.whole, bounds)
 

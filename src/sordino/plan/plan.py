@@ -6,15 +6,15 @@ Every error that a user can make is raised here, before anything is spent or any
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from sqlglot import exp
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
-from sordino.plan import fragments
+from sordino.plan import arithmetic, fragments
 from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.fragments import named, not_null, select
@@ -158,6 +158,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", rows=who.rows, groups=groups)))
     if private:
         asked.append(Keys("keys", who, weight, None))
+    asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
     price, note = best_price(asked, cost, meter, _errors(query, cost))
 
     statement = None
@@ -203,9 +204,16 @@ def _asked(query: tree.Query) -> dict[tree.Aggregate, str]:
     """The aggregates, each with the name of the first output that asks for it."""
     found: dict[tree.Aggregate, str] = {}
     for output in query.outputs:
-        if isinstance(output.value, tree.Aggregate):
-            found.setdefault(output.value, output.name)
+        for aggregate in tree.aggregates_in(output.value):
+            found.setdefault(aggregate, output.name)
     return found
+
+
+def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Drawn:
+    """Draws whose intervals leave room for those that arithmetic combines with them."""
+    found = [output.value for output in query.outputs if isinstance(output.value, tree.Combined)]
+    own = [value for value in found if any(aggregate in release.answers for aggregate in value.aggregates)]
+    return replace(release, pieces=max((arithmetic.pieces(value, partial(_answering, asked)) for value in own), default=1))
 
 
 def _answering(releases: Sequence[Release], aggregate: tree.Aggregate) -> Sums | Drawn:
@@ -283,10 +291,14 @@ def _lines(scope: Scope, where: Typed | None, keys: tuple[Key, ...], values: Map
 def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float | None]]:
     """The errors to expect of each aggregate, as a function of the price."""
     rows = None if cost.rows is None else float(cost.rows)
-    named = {output.name: output.value for output in query.outputs if isinstance(output.value, tree.Aggregate)}
 
     def errors(price: Price) -> dict[str, float | None]:
-        confidence = float(cost.confidence)
-        return {name: _answering(price.releases, a).error(a, confidence, rows) for name, a in named.items()}
+        find, found = partial(_answering, price.releases), {}
+        for output in query.outputs:
+            if isinstance(output.value, tree.Aggregate):
+                found[output.name] = find(output.value).error(output.value, float(cost.confidence), rows)
+            elif isinstance(output.value, tree.Combined):
+                found[output.name] = arithmetic.error(output.value, find, cost.confidence)
+        return found
 
     return errors

@@ -129,6 +129,8 @@ class Drawn(_Priced):
 
     column: Column
     statement: Statement
+    pieces: int = 1
+    """In how many parts the probability to miss is divided: draws have their intervals before arithmetic needs them."""
 
     @property
     def moved(self) -> int:
@@ -158,6 +160,10 @@ class Drawn(_Priced):
     def estimated(self, aggregate: Aggregate, drawn: list[tuple[Any, ...]], _confidence: float) -> Estimated:
         """One aggregate of what was drawn, the confidence being part of the draws."""
         return self.column.draws.estimated(aggregate, drawn)
+
+    def confidence(self, asked: Fraction) -> Fraction:
+        """That of each interval that is drawn."""
+        return 1 - (1 - asked) / self.pieces
 
     def error(self, _aggregate: Aggregate, _confidence: float, _rows: float | None) -> None:
         """It depends on data."""

@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-__all__ = ["Aggregate", "Call", "Case", "Column", "Expression", "Join", "Literal", "Order", "Output", "Query", "Value"]
+__all__ = ["Aggregate", "Call", "Case", "Column", "Combined", "Expression", "Item", "Join", "Literal", "Order", "Output",
+           "Query", "Value", "aggregates_in"]  # fmt: skip
 
 Value: TypeAlias = bool | int | Fraction | str | date | datetime | None
 
@@ -67,11 +68,33 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class Combined:
+    """Arithmetic of aggregates of the same group and constants: `+`, `-`, `*`, `/` of two, `neg` of one."""
+
+    function: str
+    parts: tuple[Aggregate | Combined | Literal, ...]
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates in it, in order."""
+        return tuple(found for part in self.parts for found in aggregates_in(part))
+
+
+Item: TypeAlias = Expression | Aggregate | Combined
+"""What SELECT may list."""
+
+
+def aggregates_in(value: Item) -> tuple[Aggregate, ...]:
+    """The aggregates that an item of SELECT asks for; none if it is a key."""
+    return (value,) if isinstance(value, Aggregate) else value.aggregates if isinstance(value, Combined) else ()
+
+
+@dataclass(frozen=True)
 class Output:
-    """One column of the answer: a key of the grouping or an aggregate, under a name."""
+    """One column of the answer: a key of the grouping, an aggregate or arithmetic of several, under a name."""
 
     name: str
-    value: Expression | Aggregate
+    value: Item
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ two ways (BETWEEN, NULLIF, a chain of ANDs) has one form in the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import islice
@@ -16,10 +16,11 @@ from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
 from sordino.query.aggregates.registry import kind_of, kinds
 from sordino.query.front.shapes import LARGEST
-from sordino.query.tree import Aggregate, Call, Case, Expression, Literal, Value
+from sordino.query.tree import Aggregate, Call, Case, Column, Combined, Expression, Literal, Value
 
 __all__ = ["ARITY", "DATE_PARTS", "DATE_UNITS", "aggregate", "all_of", "between", "call", "check_name",
-           "constant", "count_where", "if_else", "matched", "negated", "nullif", "number", "when_true"]  # fmt: skip
+           "combined", "constant", "count_where", "if_else", "mark", "matched", "negated", "nullif",
+           "number", "when_true"]  # fmt: skip
 
 _HUGE = 10**308
 _MANY = 1_000_000
@@ -200,6 +201,25 @@ def when_true(condition: Expression, value: Aggregate) -> Aggregate:
 def count_where(condition: Expression) -> Aggregate:
     """COUNT(*) FILTER (WHERE condition)."""
     return when_true(condition, Aggregate("count"))
+
+
+def combined(value: Expression, aggregates: Sequence[Aggregate]) -> Combined | Aggregate | Literal | None:
+    """Arithmetic of aggregates, read from an expression whose columns `mark(i)` stand for them; None if it is none."""
+    match value:
+        case Column(name, "") if name.isdigit():
+            return aggregates[int(name)]
+        case Literal(int() | Fraction()) if not isinstance(value.value, bool):
+            return value
+        case Call("+" | "-" | "*" | "/" | "neg" as function, arguments):
+            parts = [combined(argument, aggregates) for argument in arguments]
+            found = tuple(part for part in parts if part is not None)
+            return Combined(function, found) if len(found) == len(parts) else None
+    return None
+
+
+def mark(place: int) -> Column:
+    """What stands for an aggregate in an expression: the column of an unnamed table, which no text can name."""
+    return Column(str(place), "")
 
 
 def check_name(name: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sordino.query.aggregates.registry import kind_of
 from sordino.query.front.shapes import children
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal
+from sordino.query.tree import Aggregate, Call, Case, Column, Combined, Item, Literal
 
 __all__ = ["default_name", "distinct_names"]
 
@@ -14,7 +14,7 @@ _WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "ratio", "%": "rest", "=
           "<=": "at_most", ">": "above", ">=": "at_least", "and": "all", "or": "any"}  # fmt: skip
 
 
-def default_name(value: Expression | Aggregate) -> str:
+def default_name(value: Item) -> str:
     """A name that says what the value is.
 
     Example:
@@ -30,7 +30,7 @@ def default_name(value: Expression | Aggregate) -> str:
             return "constant"
         case Call("date_part" | "date_trunc", (Literal(str(part)), *_)):
             word = part
-        case Call(function, _):
+        case Call(function, _) | Combined(function, _):
             word = _WORDS.get(function, function)
         case Case():
             word = "case"
@@ -39,14 +39,14 @@ def default_name(value: Expression | Aggregate) -> str:
     return "_".join([word, *list(dict.fromkeys(name.lower() for name in _columns(value)))[:3]])
 
 
-def _columns(value: Expression | Aggregate) -> Iterable[str]:
+def _columns(value: Item) -> Iterable[str]:
     if isinstance(value, Column):
         yield value.name
     for child in children(value):
         yield from _columns(child)
 
 
-def distinct_names(given: Sequence[str | None], values: Sequence[Expression | Aggregate]) -> tuple[str, ...]:
+def distinct_names(given: Sequence[str | None], values: Sequence[Item]) -> tuple[str, ...]:
     """The given names where there are any, else default ones, made distinct by _2, _3 (upper and lower case are one)."""
     taken = {name.casefold() for name in given if name is not None}
     counts: dict[str, int] = {}

@@ -17,7 +17,7 @@ from sordino.query.front.outputs import Answered
 from sordino.query.front.shapes import check_query, check_size, shape
 from sordino.query.front.terms import ColumnLike, Measure, Term, condition_tree, term_tree
 from sordino.query.offer import Offer, takes_offer
-from sordino.query.tree import Aggregate, Column, Expression, Join, Order, Output, Query
+from sordino.query.tree import Aggregate, Column, Combined, Expression, Item, Join, Order, Output, Query
 
 __all__ = ["Asks", "Question"]
 
@@ -48,7 +48,7 @@ class Question:
     joins: tuple[Join, ...] = ()
     conditions: tuple[Expression, ...] = ()
     keys: tuple[tuple[str | None, Expression], ...] = ()
-    measures: tuple[tuple[str, Aggregate], ...] = ()
+    measures: tuple[tuple[str, Aggregate | Combined], ...] = ()
     filters: tuple[str | Expression, ...] = ()
     orders: tuple[str, ...] = ()
     rows: int | None = None
@@ -170,7 +170,7 @@ class Question:
             taken.add(name.casefold())
 
     def _outputs(self, keys: Mapping[object, Expression]) -> tuple[Output, ...]:
-        values: list[Expression | Aggregate] = [keys[shape(key)] for _, key in self.keys]
+        values: list[Item] = [keys[shape(key)] for _, key in self.keys]
         values += [measure for _, measure in self.measures]
         names = distinct_names([name for name, _ in (*self.keys, *self.measures)], values)
         return tuple(Output(name, value) for name, value in zip(names, values, strict=True))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from sordino.errors import InvalidInput
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Query
+from sordino.query.tree import Aggregate, Call, Case, Column, Combined, Expression, Item, Literal, Query
 
-__all__ = ["DEEPEST", "LARGEST", "Shape", "check_query", "check_size", "children", "shape"]
+__all__ = ["DEEPEST", "LARGEST", "Shape", "check_query", "check_size", "children", "mapped", "shape"]
 
 DEEPEST = 50
 """An expression may be nested this deep, so that no later step runs out of stack."""
@@ -18,10 +18,10 @@ LARGEST = 5000
 """All expressions of one query together may hold this many names, constants and operations."""
 
 
-def children(node: Expression | Aggregate) -> tuple[Expression, ...]:
+def children(node: Item) -> tuple[Item, ...]:
     """The expressions directly within one."""
     match node:
-        case Call(_, arguments) | Aggregate(_, arguments, _):
+        case Call(_, arguments) | Aggregate(_, arguments, _) | Combined(_, arguments):
             return arguments
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
@@ -29,7 +29,18 @@ def children(node: Expression | Aggregate) -> tuple[Expression, ...]:
             return ()
 
 
-def check_size(nodes: Iterable[Expression | Aggregate]) -> None:
+def mapped(node: Expression, part: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each of its parts replaced by what the function makes of it."""
+    match node:
+        case Call(function, arguments):
+            return Call(function, tuple(map(part, arguments)))
+        case Case(branches, otherwise):
+            return Case(tuple((part(condition), part(value)) for condition, value in branches), part(otherwise))
+        case Column() | Literal():
+            return node
+
+
+def check_size(nodes: Iterable[Item]) -> None:
     """Refuse expressions that are nested too deep or too large together; without recursion, each shared part visited once.
 
     A part may be shared (`x BETWEEN ..` mentions x twice), so that a short text can stand for an enormous tree.
@@ -74,14 +85,14 @@ class Shape:
     parts: tuple[Any, ...]
 
 
-def shape(node: Expression | Aggregate) -> Shape:
+def shape(node: Item) -> Shape:
     """A value that is equal for expressions that ask the same, however their columns are spelled."""
     match node:
         case Column(name, table):
             return Shape(("column", name.casefold(), None if table is None else table.casefold()))
         case Literal(value):
             return Shape(("literal", type(value).__name__, value))
-        case Call(function, arguments):
+        case Call(function, arguments) | Combined(function, arguments):
             return Shape((function, *map(shape, arguments)))
         case Case():
             return Shape(("case", len(node.branches), *map(shape, children(node))))

@@ -9,15 +9,15 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.front.calls import check_name
+from sordino.query.front.calls import check_name, combined, mark
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered, one_of
-from sordino.query.front.shapes import check_query, children, shape
+from sordino.query.front.shapes import check_query, children, mapped, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
 from sordino.query.front.sql_tables import Scope, read_tables
 from sordino.query.front.sql_tokens import Words, read_words, shortened
-from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
+from sordino.query.tree import Aggregate, Column, Combined, Expression, Item, Literal, Order, Output, Query, aggregates_in
 
 __all__ = ["parse", "parse_condition", "parse_having"]
 
@@ -145,7 +145,7 @@ def _select(text: str, select: exp.Select) -> Query:
     return query
 
 
-def _items(text: str, reader: Reader, select: exp.Select) -> tuple[tuple[str, ...], tuple[Expression | Aggregate, ...]]:
+def _items(text: str, reader: Reader, select: exp.Select) -> tuple[tuple[str, ...], tuple[Item, ...]]:
     """Names and values of SELECT's items."""
     given: list[str | None] = []
     taken: set[str] = set()
@@ -180,7 +180,7 @@ def _ordinal(text: str, node: exp.Expression, count: int) -> int | None:
 
 
 def _keys(
-    text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Expression | Aggregate, ...]
+    text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Item, ...]
 ) -> tuple[Expression, ...]:
     """The expressions of GROUP BY; it may name them by place or by output."""
     group = select.args.get("group")
@@ -196,17 +196,17 @@ def _keys(
             key = reader.expression(node)
             if isinstance(key, Column) and key.table is None and (name := one_of(key.name, names)) is not None:
                 key = _aliased(text, node, key, values[names.index(name)])
-        if isinstance(key, Aggregate):
+        if isinstance(key, Aggregate | Combined):
             raise refusal(text, node, ("an aggregate cannot be a key", "Group by columns; filter aggregates with HAVING."))
         keys.setdefault(shape(key), key)
     return tuple(keys.values())
 
 
-def _aliased(text: str, node: exp.Expression, column: Column, value: Expression | Aggregate) -> Expression | Aggregate:
+def _aliased(text: str, node: exp.Expression, column: Column, value: Item) -> Item:
     """The output of that name; refused if its expression has a column of that name, too, for then the word means both."""
     if shape(value) == shape(column):
         return column
-    level: list[Expression | Aggregate] = [value]
+    level: list[Item] = [value]
     while level:
         if any(shape(part) == shape(column) for part in level if isinstance(part, Column)):
             rule = f"{shortened(column.name)} is both a column and the name of another output"
@@ -219,13 +219,13 @@ def _outputs(
     text: str,
     select: exp.Select,
     names: tuple[str, ...],
-    values: tuple[Expression | Aggregate, ...],
+    values: tuple[Item, ...],
     keys: tuple[Expression, ...],
 ) -> tuple[Output, ...]:
     shapes = {shape(key): key for key in keys}
     outputs = []
     for item, name, value in zip(select.expressions, names, values, strict=True):
-        if isinstance(value, Aggregate):
+        if aggregates_in(value):
             outputs.append(Output(name, value))
         elif (key := shapes.get(shape(value))) is not None:
             outputs.append(Output(name, key))
@@ -239,7 +239,7 @@ def _outputs(
                     "Add it to GROUP BY, or take an aggregate such as AVG of it.",
                 ),
             )
-    if not any(isinstance(value, Aggregate) for value in values):
+    if not any(map(aggregates_in, values)):
         raise UnsupportedSQL(
             shortened(text), "a question must ask for an aggregate, as rows are never shown", "Add COUNT(*) to SELECT."
         )
@@ -247,14 +247,26 @@ def _outputs(
 
 
 def _having(text: str, node: exp.Expression, scope: Scope, answered: Answered) -> Expression:
-    def nested(at: exp.Expression, found: Aggregate) -> Expression:
-        name = answered.find(found)
-        if name is None:
-            missing = answered.missing(found)
-            raise refusal(text, at, (missing.rule, "Add this aggregate to SELECT."))
-        return Column(name, OUTPUT)
+    found: list[tuple[exp.Expression, Aggregate]] = []
 
-    condition = Reader(text, scope.column, nested).expression(node)
+    def nested(at: exp.Expression, aggregate: Aggregate) -> Expression:
+        found.append((at, aggregate))
+        return mark(len(found) - 1)
+
+    def named(part: Expression) -> Expression:
+        """Arithmetic of aggregates by the name of its output, or else its parts by theirs."""
+        value = combined(part, [aggregate for _, aggregate in found])
+        if value is None or isinstance(value, Literal):
+            return mapped(part, named)
+        name = answered.find(value)
+        if name is not None:
+            return Column(name, OUTPUT)
+        if isinstance(value, Combined):
+            return mapped(part, named)
+        at = next(at for at, aggregate in found if aggregate == value)
+        raise refusal(text, at, (answered.missing(value).rule, "Add this aggregate to SELECT."))
+
+    condition = named(Reader(text, scope.column, nested).expression(node))
     try:
         return answered.condition(condition)
     except InvalidInput as error:

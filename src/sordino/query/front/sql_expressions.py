@@ -20,9 +20,11 @@ from sordino.query.aggregates.registry import Kind, named_in_sql
 from sordino.query.front.calls import (
     between,
     call,
+    combined,
     constant,
     count_where,
     if_else,
+    mark,
     matched,
     negated,
     nullif,
@@ -31,11 +33,11 @@ from sordino.query.front.calls import (
 from sordino.query.front.shapes import check_size
 from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
 from sordino.query.front.sql_tokens import shortened
-from sordino.query.tree import Aggregate, Case, Column, Expression, Literal
+from sordino.query.tree import Aggregate, Case, Column, Expression, Item, Literal
 
 __all__ = ["Reader"]
 
-_Read = TypeVar("_Read", Expression, Expression | Aggregate)
+_Read = TypeVar("_Read", Expression, Item)
 
 _CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Add: ("+", ("this", "expression")),
@@ -104,9 +106,25 @@ class Reader:
         """A row-wise expression of our tree."""
         return self._checked(node, lambda: self._expression(node))
 
-    def item(self, node: exp.Expression) -> Expression | Aggregate:
-        """One item of SELECT: an expression or an aggregate."""
-        return self._checked(node, lambda: self._aggregate(_inside(node)) or self._expression(node))
+    def item(self, node: exp.Expression) -> Item:
+        """One item of SELECT: an expression, an aggregate or arithmetic of aggregates."""
+        return self._checked(node, lambda: self._aggregate(_inside(node)) or self._item(node))
+
+    def _item(self, node: exp.Expression) -> Item:
+        found: list[Aggregate] = []
+
+        def nested(_: exp.Expression, aggregate: Aggregate) -> Expression:
+            found.append(aggregate)
+            return mark(len(found) - 1)
+
+        value = Reader(self.text, self.column, nested)._expression(node)
+        if not found:
+            return value
+        arithmetic = combined(value, found)
+        if arithmetic is None:
+            rule = "aggregates and constants are combined by + - * / only"
+            raise self._refuse(node, (rule, "Ask for the aggregates, and compute with the answer: it is public."))
+        return arithmetic
 
     def _checked(self, node: exp.Expression, read: Callable[[], _Read]) -> _Read:
         """What was read, with rules broken in the tree told as errors of this text."""
@@ -152,8 +170,8 @@ class Reader:
             raise self._refuse(
                 node,
                 (
-                    "an aggregate must stand alone in SELECT, outside of other expressions",
-                    "Ask for each by itself and compute with the answers; SUM(a) / COUNT(a) is AVG(a).",
+                    "an aggregate cannot be part of a row's value",
+                    "Ask for each by itself and compute with the answers; HAVING filters groups by aggregates.",
                 ),
             )
         return self.nested(node, found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from inspect import Parameter, Signature
 from typing import Any, NoReturn, TypeAlias
 
@@ -14,7 +15,7 @@ from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
 from sordino.query.aggregates.registry import Kind, kinds
 from sordino.query.front import calls
-from sordino.query.tree import Aggregate, Case, Column, Expression
+from sordino.query.tree import Aggregate, Case, Column, Combined, Expression, Literal
 
 __all__ = ["ColumnLike", "Measure", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "date_part",
            "date_trunc", "day", "greatest", "least", "lit", "measures", "month", "quarter", "term_tree", "week", "when",
@@ -217,13 +218,60 @@ ColumnLike: TypeAlias = str | Term
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate of the rows of a group."""
+    """An aggregate of the rows of a group, or arithmetic of several: `sum("cost") / sum("days")`."""
 
-    tree: Aggregate
+    tree: Aggregate | Combined
 
     def where(self, condition: ColumnLike) -> Measure:
         """The same over those rows only that satisfy the condition."""
-        return Measure(calls.when_true(condition_tree(condition), self.tree))
+        return Measure(_filtered(condition_tree(condition), self.tree))
+
+    def __add__(self, other: object) -> Measure:
+        return self._with("+", self, other)
+
+    def __radd__(self, other: object) -> Measure:
+        return self._with("+", other, self)
+
+    def __sub__(self, other: object) -> Measure:
+        return self._with("-", self, other)
+
+    def __rsub__(self, other: object) -> Measure:
+        return self._with("-", other, self)
+
+    def __mul__(self, other: object) -> Measure:
+        return self._with("*", self, other)
+
+    def __rmul__(self, other: object) -> Measure:
+        return self._with("*", other, self)
+
+    def __truediv__(self, other: object) -> Measure:
+        return self._with("/", self, other)
+
+    def __rtruediv__(self, other: object) -> Measure:
+        return self._with("/", other, self)
+
+    def __neg__(self) -> Measure:
+        return self._with("neg", self)
+
+    @staticmethod
+    def _with(function: str, *parts: object) -> Measure:
+        trees = []
+        for part in parts:
+            tree = (
+                part.tree if isinstance(part, Measure) else None if isinstance(part, Term | When) else calls.constant(part)
+            )
+            value = tree.value if isinstance(tree, Literal) else 0
+            if tree is None or isinstance(value, bool) or not isinstance(value, int | Fraction):
+                raise _wrong(part, "aggregates are combined with aggregates and numbers", "Write sum('a') / sum('b').")
+            trees.append(tree)
+        return Measure(Combined(function, tuple(trees)))
+
+
+def _filtered(condition: Expression, tree: Aggregate | Combined) -> Aggregate | Combined:
+    if isinstance(tree, Aggregate):
+        return calls.when_true(condition, tree)
+    parts = (part if isinstance(part, Literal) else _filtered(condition, part) for part in tree.parts)
+    return Combined(tree.function, tuple(parts))
 
 
 @dataclass(frozen=True)

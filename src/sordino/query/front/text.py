@@ -16,11 +16,25 @@ from typing import assert_never
 
 from sordino.errors import InvalidInput
 from sordino.query.aggregates.registry import kind_of
-from sordino.query.front.calls import check_name, number
+from sordino.query.front.calls import check_name, mark, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
-from sordino.query.front.shapes import check_query
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
+from sordino.query.front.shapes import check_query, mapped
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Combined,
+    Expression,
+    Item,
+    Join,
+    Literal,
+    Order,
+    Output,
+    Query,
+    Value,
+)
 
 __all__ = ["sql_text"]
 
@@ -147,6 +161,26 @@ class _Writer:
             case _:
                 return None
 
+    def item(self, value: Item) -> str:
+        """An item of SELECT."""
+        if isinstance(value, Aggregate):
+            return self.aggregate(value)
+        if isinstance(value, Combined):
+            found: list[str] = []
+            return _Writer(lambda column: found[int(column.name)]).text(self._marked(value, found))
+        return self.text(value)
+
+    def _marked(self, value: Aggregate | Combined | Literal, found: list[str]) -> Expression:
+        """Arithmetic as an expression of marks that stand for the texts of aggregates."""
+        match value:
+            case Literal():
+                return value
+            case Combined(function, parts):
+                return Call(function, tuple(self._marked(part, found) for part in parts))
+            case Aggregate():
+                found.append(self.aggregate(value))
+                return mark(len(found) - 1)
+
     def aggregate(self, value: Aggregate) -> str:
         """An aggregate of a group's rows."""
         return kind_of(value).text(value, map(self.text, value.arguments), lambda level: self.text(number(level)))
@@ -237,7 +271,7 @@ def _outputs(outputs: tuple[Output, ...]) -> Iterable[str]:
     if distinct_names(given, [output.value for output in outputs]) != names:
         given = list(names)
     for output, name in zip(outputs, given, strict=True):
-        text = _ROWS.aggregate(output.value) if isinstance(output.value, Aggregate) else _ROWS.text(output.value)
+        text = _ROWS.item(output.value)
         yield text if name is None else f"{text} AS {_name(name)}"
 
 
@@ -283,7 +317,7 @@ def _order(order: Order, answered: Answered) -> str:
     return text + (" DESC" if order.descending else "")
 
 
-def _found(value: Expression | Aggregate, answered: Answered) -> str | None:
+def _found(value: Item, answered: Answered) -> str | None:
     """The output that the parser finds for it, if one and only one."""
     try:
         return answered.find(value)
@@ -309,11 +343,12 @@ def _having(condition: Expression, answered: Answered) -> str:
         value = values.get(column.name)
         if value is None or _found(value, answered) != column.name:
             return column
-        return Column(column.name, OUTPUT) if isinstance(value, Aggregate) else value
+        return Column(column.name, OUTPUT) if isinstance(value, Aggregate | Combined) else value
 
     def written(column: Column) -> str:
         value = values.get(column.name) if column.table == OUTPUT else None
-        return _ROWS.aggregate(value) if isinstance(value, Aggregate) else _column(column)
+        bare = not isinstance(value, Combined)
+        return _column(column) if value is None else _ROWS.item(value) if bare else f"({_ROWS.item(value)})"
 
     valued = _replaced(condition, by_value)
     if _means(valued, condition, answered):
@@ -323,15 +358,4 @@ def _having(condition: Expression, answered: Answered) -> str:
 
 
 def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expression:
-    match node:
-        case Column():
-            return column(node)
-        case Literal():
-            return node
-        case Call(function, parts):
-            return Call(function, tuple(_replaced(part, column) for part in parts))
-        case Case(branches, otherwise):
-            pairs = tuple((_replaced(condition, column), _replaced(value, column)) for condition, value in branches)
-            return Case(pairs, _replaced(otherwise, column))
-        case _:
-            assert_never(node)
+    return column(node) if isinstance(node, Column) else mapped(node, lambda part: _replaced(part, column))
