@@ -73,13 +73,14 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
     else:
         keys = all_keys(plan.keys)
     place = {key: i for i, key in enumerate(keys)}
-    sums = np.zeros((len(keys), plan.statement.sums if plan.statement else 0), object)
-    if main is not None:
-        for key, row in zip(_rows(main), main.sums, strict=True):
-            if key in place:
-                sums[place[key]] = row
+    sums = np.zeros((len(keys), 0), object)
+    if main is not None and plan.statement is not None:
+        sums = _placed(main, place, plan.statement.sums)
     vectors, public, start = {}, {}, 0
     for release in plan.sums:
+        if release.statement is not None:
+            vectors[release.name] = _placed(rest.pop(0), place, release.statement.sums)
+            continue
         own = sums[:, start : start + release.partial.inputs]
         vectors[release.name] = release.partial.vector(own)
         if (shown := release.partial.public(own)) is not None:
@@ -179,6 +180,15 @@ def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, rec
     query = plan.query
     answer = Answer(tuple(columns), plan.promise, receipt, float(plan.cost.confidence), plan.notes)
     return answer.arranged(query.having, query.order, query.limit, query.offset)
+
+
+def _placed(exact: Exact, place: Mapping[tuple[Any, ...], int], width: int) -> Integers:
+    """The sums in the order of the keys, zeros where there are none."""
+    sums = np.zeros((len(place), width), object)
+    for key, row in zip(_rows(exact), exact.sums, strict=True):
+        if key in place:
+            sums[place[key]] = row
+    return sums
 
 
 def _rows(exact: Exact) -> list[tuple[Any, ...]]:

@@ -594,7 +594,7 @@ def allowed(query: Query) -> bool:
             return False
         if isinstance(node, Aggregate) and node.function not in kinds():
             return False
-        if not isinstance(node, Call | Aggregate | Case | Column | Literal):
+        if not isinstance(node, Call | Combined | Aggregate | Case | Column | Literal):
             return False
         level += children(node)
     return True

@@ -24,7 +24,7 @@ from sordino.plan.pricing import best_price
 from sordino.plan.releases import Drawn, Keys, Release, Sums
 from sordino.plan.scope import Scope
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
-from sordino.plan.statement import Lines, Statement, Term, cell_sums, group_sums
+from sordino.plan.statement import Lines, Statement, Term, cell_sums, chosen_values, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def sums(self) -> tuple[Sums, ...]:
-        """The releases of noisy sums, all found by one statement."""
+        """The releases of noisy sums."""
         return tuple(release for release in self.releases if isinstance(release, Sums))
 
     @property
@@ -90,7 +90,8 @@ class Plan:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """All that runs."""
-        return (*((self.statement,) if self.statement else ()), *(release.statement for release in self.drawn))
+        own = (getattr(release, "statement", None) for release in self.releases)
+        return tuple(statement for statement in (self.statement, *own) if statement is not None)
 
     def sql(self, dialect: str = "duckdb") -> str:
         """The SQL that runs, in one dialect."""
@@ -150,9 +151,20 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     weight = 1 if row_unit else WEIGHT
 
     asked: list[Release] = []
+    terms: list[Term] = []
+    values: dict[str, exp.Expr] = {}
     for i, channel in enumerate(channels):
+        several = len(channel.values) > 1
+        own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
+        term = Term(channel.partial, str(i), tuple(own))
+        if channel.partial.bounding == "choose":
+            alone = chosen_values(_lines(scope, where, keys, own), term, rows=who.rows, groups=groups)
+            asked.append(Sums(f"s{i}", who, 1, None, channel, alone))
+            continue
         unit = weight if who.scaled or channel.partial.bounding == "scale" else 1
         asked.append(Sums(f"s{i}", who, unit, None, channel))
+        terms.append(term)
+        values |= own
     for i, column in enumerate(columns):
         lines = _lines(scope, where, keys, {"q": column.value})
         asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", rows=who.rows, groups=groups)))
@@ -162,15 +174,8 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     price, note = best_price(asked, cost, meter, _errors(query, cost))
 
     statement = None
-    if channels or private:
+    if terms or private:
         norm: Norm = "l1" if price.family == "laplace" else "l2"
-        terms: list[Term] = []
-        values: dict[str, exp.Expr] = {}
-        for i, channel in enumerate(channels):
-            several = len(channel.values) > 1
-            own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
-            terms.append(Term(channel.partial, str(i), tuple(own)))
-            values |= own
         lines = _lines(scope, where, keys, values)
         statement = group_sums(lines, terms, rows=who.rows, groups=groups, norm=norm, found=private)
     plan = Plan(query, table, cost, keys, who, price, statement, note)
