@@ -35,7 +35,7 @@ from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
-from sordino.query.tree import Query
+from sordino.query.tree import Join, Query, Rows, Source, Subquery, Table, UnionAll
 from sordino.release import rehearse, release
 
 __all__ = ["Session"]
@@ -99,6 +99,20 @@ class Session:
     def table(self, name: str) -> Question:
         """A question built in Python, about one table."""
         return Question(name, session=self)
+
+    def person_of(self, name: str, source: Source) -> str | None:
+        """The column that names the person in the first table of a source, as far as that is a declared table."""
+        del name
+        while not isinstance(source, Table):
+            match source:
+                case Join(left):
+                    source = left
+                case Subquery(Rows(inner)) | Subquery(UnionAll((Rows(inner), *_))):
+                    source = inner
+                case _:
+                    return None
+        table = self.dataset.tables.get(source.table)
+        return None if table is None else table.person
 
     @takes_offer
     def run(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:

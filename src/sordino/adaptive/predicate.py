@@ -61,7 +61,9 @@ class Predicate:
         kinds = {name: _type(column) for name, column in _columns(rows).items()}
         used: list[str] = []
 
-        def typed(column: tree.Column) -> Typed:
+        def typed(column: tree.Expression) -> Typed:
+            if not isinstance(column, tree.Column):
+                raise InvalidInput("a subquery in a condition", "one row is looked at", "Write a condition on columns.")
             if column.name not in kinds:
                 raise unknown_column(text, column.name, tuple(kinds))
             kind = kinds[column.name]

@@ -13,7 +13,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
-from sordino.plan.scope import Scope
+from sordino.plan.bind import Asked
 from sordino.query import tree
 from sordino.query.aggregates.count import Rows
 from sordino.query.aggregates.grid import Grid
@@ -63,7 +63,7 @@ class Source:
 
 
 def channels_of(
-    aggregates: list[Aggregate], names: list[str], scope: Scope, *, certain: bool
+    aggregates: list[Aggregate], names: list[str], scope: Asked, *, certain: bool
 ) -> tuple[list[Channel], list[Quantiles], list[Source]]:
     """The channels, and for each aggregate where it comes from."""
     wanted: dict[Expression | None, set[str]] = {}
@@ -165,15 +165,15 @@ def _number(what: str, argument: Typed, functions: set[str]) -> tuple[Typed, Num
     raise InvalidInput(what, rule, "Use COUNT, or group by it.")
 
 
-def _expect_person(aggregate: Aggregate, scope: Scope) -> None:
+def _expect_person(aggregate: Aggregate, scope: Asked) -> None:
     if aggregate.argument is not None and scope.is_person(aggregate.argument):
         return
     name = aggregate.argument.name if isinstance(aggregate.argument, tree.Column) else "an expression"
-    person = scope.table.person
+    person = scope.whose.persons if scope.whose.owner == "person" else None
     rule = "COUNT(DISTINCT ...) counts persons"
     count = "COUNT(*)" if person is None else f"COUNT(DISTINCT {person})"
     hint = (  # a question to write, not one that runs
-        f"For persons write {count}. For the values of {name} ask SELECT {name}, {count} AS n FROM {scope.table.name} "  # noqa: S608
+        f"For persons write {count}. For the values of {name} ask SELECT {name}, {count} AS n FROM {scope.whose.tables[0]} "  # noqa: S608
         f"GROUP BY {name}: the answer has a row for each value that is public, or that enough persons share."
     )
     raise InvalidInput(f"COUNT(DISTINCT {name})", rule, hint)

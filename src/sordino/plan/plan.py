@@ -5,31 +5,28 @@ Every error that a user can make is raised here, before anything is spent or any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-
-from sqlglot import exp
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
+from sordino.plan.bind import ask
 from sordino.plan.channels import Channel, Quantiles, Source, channels_of
 from sordino.plan.cost import Cost
-from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.keys import Key, all_keys, bind_key
 from sordino.plan.price import Parts, Price
 from sordino.plan.pricing import best_price
-from sordino.plan.scope import Scope
+from sordino.plan.relations import Whose
 from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity, bounding
-from sordino.plan.statement import Lines, Norm, Statement, Term, cell_sums, group_sums
+from sordino.plan.statement import Norm, Statement, Term, cell_sums, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
-from sordino.query.dataset import Dataset, Table
+from sordino.query.dataset import Dataset
 from sordino.query.having import check_having, check_order
-from sordino.query.meaning.expressions import condition, typed
+from sordino.query.meaning.expressions import typed
 from sordino.query.meaning.listed import expect_listed_keys
-from sordino.query.typed import Typed
 
 __all__ = ["Plan", "make_plan"]
 
@@ -43,7 +40,7 @@ class Plan:
     """What runs, what it costs and how its numbers become an answer; printing it explains it. Nothing here is from data."""
 
     query: tree.Query
-    table: Table
+    whose: Whose
     cost: Cost
     keys: tuple[Key, ...]
     channels: tuple[Channel, ...]
@@ -75,7 +72,7 @@ class Plan:
     @property
     def row_weight(self) -> int:
         """The weight of one whole row in quantiles, and of one whole person in key selection."""
-        return 1 if self.table.person is None else WEIGHT
+        return 1 if self.whose.by_row else WEIGHT
 
     @property
     def moved(self) -> int:
@@ -119,33 +116,30 @@ class Plan:
         return self.explain()
 
     def __repr__(self) -> str:
-        return f"Plan({self.table.name}, {len(self.channels)} sums, {len(self.quantiles)} quantile columns, {self.charge})"
+        tables = ", ".join(self.whose.tables)
+        return f"Plan({tables}, {len(self.channels)} sums, {len(self.quantiles)} quantile columns, {self.charge})"
 
 
 def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
     """The plan of a query at a cost, for what the meter still allows."""
-    scope = Scope(dataset, query)
-    table = scope.table
-    where = condition(query.where, scope.read) if query.where is not None else None
+    asked = ask(query, dataset)
+    whose = asked.whose
     aggregates, names = _aggregates(query)
     _check_names(query, names)
-    keys = tuple(bind_key(_key_name(query, key), typed(key, scope.read)) for key in query.keys)
+    keys = tuple(bind_key(_key_name(query, key), typed(key, asked.read)) for key in query.keys)
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
-    row_unit = table.person is None
-    certain = (
-        row_unit and not table.public and table.neighbors is Neighbors.REPLACE and where is None and not keys
-        and all(join.kind == "left" for join in query.joins)
-    )  # fmt: skip
-    channels, quantiles, sources = channels_of(aggregates, names, scope, certain=certain)
+    row_unit = whose.by_row
+    certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
+    channels, quantiles, sources = channels_of(aggregates, names, asked, certain=certain)
     _expect_few_draws(quantiles, possible)
-    who = _contribution(table, channels, quantiles, keys, possible, certain=certain)
+    who = _contribution(whose, channels, quantiles, keys, possible, certain=certain)
     scaled = who.groups if who.scaled else None
     units = tuple(1 if row_unit or (scaled is None and c.partial.bounding != "scale") else WEIGHT for c in channels)
     sensitivities = tuple(bounding(c.partial, who, unit) for c, unit in zip(channels, units, strict=True))
-    parts = _parts(who, sensitivities, quantiles, private=private and not table.public, row_unit=row_unit)
+    parts = _parts(who, sensitivities, quantiles, private=private and not whose.public, row_unit=row_unit)
     found = _errors(tuple(channels), tuple(sources), units, names, cost)
     price, note = best_price(parts, cost, meter, found)
     if who.scaled and price.family == "gaussian":
@@ -154,13 +148,15 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     statement = None
     if channels or private:
         terms = [Term(c.partial, None if c.value is None else f"v{i}") for i, c in enumerate(channels)]
-        lines = _lines(scope, where, keys, {f"v{i}": c.value for i, c in enumerate(channels) if c.value is not None})
+        values = {f"v{i}": c.value for i, c in enumerate(channels) if c.value is not None}
+        lines = asked.lines([key.sql for key in keys], values)
         statement = group_sums(lines, terms, rows=who.rows, groups=scaled, norm=norm, found=private)
     cells = tuple(
-        cell_sums(_lines(scope, where, keys, {"q": column.value}), "q", rows=who.rows, groups=scaled) for column in quantiles
+        cell_sums(asked.lines([key.sql for key in keys], {"q": column.value}), "q", rows=who.rows, groups=scaled)
+        for column in quantiles
     )
     plan = Plan(
-        query, table, cost, keys, tuple(channels), tuple(quantiles), tuple(sources), who, units, sensitivities, price,
+        query, whose, cost, keys, tuple(channels), tuple(quantiles), tuple(sources), who, units, sensitivities, price,
         statement, cells, note,
     )  # fmt: skip
     _expect_small(plan)
@@ -214,7 +210,7 @@ def _check_names(query: tree.Query, aggregates: list[str]) -> None:
 
 
 def _contribution(
-    table: Table,
+    whose: Whose,
     channels: list[Channel],
     quantiles: list[Quantiles],
     keys: tuple[Key, ...],
@@ -223,22 +219,23 @@ def _contribution(
     certain: bool,
 ) -> Contribution:
     rows = groups = 1
-    if table.person is not None:
+    if not whose.by_row:
         if quantiles or any(channel.partial.bounding != "once" for channel in channels):
-            rows = _declared(table, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
+            rows = _declared(whose, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
         if keys and possible != 1:
-            groups = _declared(table, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
+            groups = _declared(whose, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
             groups = groups if possible is None else min(groups, possible)
-    scaled = table.person is not None and bool(keys) and (possible is None or possible > groups)
-    return Contribution(table.neighbors, rows, groups, bool(keys), certain, table.public, scaled)
+    scaled = not whose.by_row and bool(keys) and (possible is None or possible > groups)
+    return Contribution(whose.neighbors, rows, groups, bool(keys), certain, whose.public, scaled)
 
 
-def _declared(table: Table, name: str, example: int, meaning: str, most: int) -> int:
-    value: int | None = getattr(table, name)
+def _declared(whose: Whose, name: str, example: int, meaning: str, most: int) -> int:
+    value: int | None = getattr(whose, name)
     if value is None:
+        table = whose.tables[0]
         rule = f"this query needs to know {meaning}, and bounds are never guessed"
-        hint = f"Add the line `{name} = {example}` under [tables.{table.name}]."
-        raise InvalidInput(f"tables.{table.name} without {name}", rule, hint)
+        hint = f"Add the line `{name} = {example}` under [tables.{table}]."
+        raise InvalidInput(f"tables.{table} without {name}", rule, hint)
     if value > most:
         raise InvalidInput(f"{name} = {value}", f"it can be at most {most}", "Choose a smaller bound: noise grows with it.")
     return value
@@ -256,23 +253,6 @@ def _parts(
 def _moved(who: Contribution, unit: int) -> int:
     twice = 2 if who.neighbors is Neighbors.REPLACE else 1
     return 0 if who.public else twice * who.groups * who.rows * unit
-
-
-def _lines(scope: Scope, where: Typed | None, keys: tuple[Key, ...], values: Mapping[str, exp.Expr]) -> Lines:
-    """Person, keys and some values of the rows that satisfy the condition; rows without a person are dropped.
-
-    Each statement has lines with its own values only, so that all of them together grow with the question.
-    """
-    items = [named(key.sql.copy(), f"k{i}") for i, key in enumerate(keys)]
-    items += [named(value, name) for name, value in values.items()]
-    present: list[exp.Expr] = [] if where is None else [where.sql.copy()]
-    cells, lists = scope.cells([*items, *present])
-    person = scope.table.person is not None
-    if person:
-        items.insert(0, column("u"))
-        present.insert(0, not_null("u"))
-    lines = select(items or [named(exp.true(), "c")], cells, "cells", where=present)
-    return Lines(lines, tuple(f"k{i}" for i in range(len(keys))), person, lists)
 
 
 def _errors(

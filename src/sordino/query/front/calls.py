@@ -17,7 +17,7 @@ from sordino.privacy.exact import decimal_reading, show
 from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Value
 
-__all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "aggregate", "all_of", "between", "call", "check_name",
+__all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "WITHIN_PERSON", "aggregate", "all_of", "between", "call", "check_name",
            "constant", "count_where", "if_else", "matched", "negated", "nullif", "number", "when_true"]  # fmt: skip
 
 _HUGE = 10**308
@@ -37,6 +37,9 @@ ARITY: dict[str, tuple[int, int]] = {
 
 AGGREGATES = ("count", "count_distinct", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "quantile")
 """The aggregates of the tree."""
+
+WITHIN_PERSON = {"min": "MIN", "max": "MAX", "any": "BOOL_OR", "every": "BOOL_AND"}
+"""Aggregates of one person's own rows only, and their names in SQL."""
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
 DATE_UNITS = ("year", "quarter", "month", "week", "day", "hour")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from sordino.query.front.shapes import children
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Member, Window
 
 __all__ = ["default_name", "distinct_names"]
 
@@ -37,8 +37,10 @@ def default_name(value: Expression | Aggregate) -> str:
         case Aggregate("quantile", _, Fraction() as level):
             percent = 100 * level
             word = "median" if percent == 50 else f"p{percent}" if percent.denominator == 1 else "quantile"
-        case Aggregate(function, _, _):
+        case Aggregate(function, _, _) | Window(function):
             word = function
+        case Member():
+            word = "is_among"
     return "_".join([word, *list(dict.fromkeys(name.lower() for name in _columns(value)))[:3]])
 
 

@@ -79,7 +79,7 @@ class Answered:
             case Case(branches, otherwise):
                 pairs = tuple((self.condition(test), self.condition(result)) for test, result in branches)
                 return Case(pairs, self.condition(otherwise))
-            case Column():
+            case _:
                 raise self.missing(value)
 
     def missing(self, value: Expression | Aggregate) -> InvalidInput:

@@ -9,13 +9,11 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.front.calls import check_name
-from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered, one_of
 from sordino.query.front.shapes import check_query, children, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
-from sordino.query.front.sql_tables import Scope, read_tables
+from sordino.query.front.sql_rows import Scope, items, ordinal, read_from, with_tables
 from sordino.query.front.sql_tokens import Words, read_words, shortened
 from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
 
@@ -36,7 +34,7 @@ def parse(text: str) -> Query:
         (Output(name='n', value=Aggregate(function='count', argument=None, parameter=None)),)
     """
     words = read_words(text)
-    if not words.tokens or words.tokens[0].text.upper() != "SELECT":
+    if not words.tokens or words.tokens[0].text.upper() not in ("SELECT", "WITH"):
         start = words.tokens[0].text if words.tokens else "an empty text"
         raise UnsupportedSQL(
             shortened(start), "a question must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
@@ -46,7 +44,7 @@ def parse(text: str) -> Query:
 
 def parse_condition(text: str, tables: tuple[str, ...] = ()) -> Expression:
     """The condition in a text such as `age >= 65 AND wards.region = 'North'`; the first of the tables is the asked one."""
-    return _named_scope(text, tables).reader.expression(_condition(text))
+    return _named_scope(text, tables).conditions.expression(_condition(text))
 
 
 def parse_having(text: str, answered: Answered) -> Expression:
@@ -117,22 +115,24 @@ def _present(node: exp.Expression) -> list[str]:
 def _select(text: str, select: exp.Select) -> Query:
     if select.args.get("distinct") is not None:
         raise UnsupportedSQL("SELECT DISTINCT", *_ROWS)
-    arguments(text, select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
-    scope, joins = read_tables(text, select)
+    clauses = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+    arguments(text, select, "with_", *clauses)
+    scope, source = read_from(text, select, with_tables(text, select, {}))
     reader = scope.reader
-    names, values = _items(text, reader, select)
+    names, values = items(text, reader, select.expressions)
+    if not values:
+        raise UnsupportedSQL(shortened(text), *_ROWS)
     where = select.args.get("where")
-    condition = None if where is None else reader.expression(where.this)
+    condition = None if where is None else scope.conditions.expression(where.this)
     keys = _keys(text, select, reader, names, values)
     outputs = _outputs(text, select, names, values, keys)
     answered = Answered(outputs)
     having = select.args.get("having")
     query = Query(
-        table=scope.tables[0][1],
+        source=source,
         outputs=outputs,
         where=condition,
         keys=keys,
-        joins=joins,
         having=None if having is None else _having(text, having.this, scope, answered),
         order=_order(text, select, reader, answered),
         limit=_whole(text, select, "limit"),
@@ -145,40 +145,6 @@ def _select(text: str, select: exp.Select) -> Query:
     return query
 
 
-def _items(text: str, reader: Reader, select: exp.Select) -> tuple[tuple[str, ...], tuple[Expression | Aggregate, ...]]:
-    """Names and values of SELECT's items."""
-    given: list[str | None] = []
-    taken: set[str] = set()
-    values = []
-    for item in select.expressions:
-        name, node = None, item
-        if type(item) is exp.Alias:
-            arguments(text, item, "this", "alias")
-            name, node = str(item.args["alias"].this), item.this
-            try:
-                check_name(name)
-            except InvalidInput as error:
-                raise refusal(text, item, (error.rule, error.hint)) from error
-            if name.casefold() in taken:
-                raise refusal(text, item, (f"the name {name} is given twice", "Give every output its own name."))
-            taken.add(name.casefold())
-        given.append(name)
-        values.append(reader.item(node))
-    if not values:
-        raise UnsupportedSQL(shortened(text), *_ROWS)
-    return distinct_names(given, values), tuple(values)
-
-
-def _ordinal(text: str, node: exp.Expression, count: int) -> int | None:
-    """The place in SELECT, counted from 0, if the node is a whole number; refuses one that is out of range."""
-    if type(node) is not exp.Literal or node.args.get("is_string"):
-        return None
-    words = str(node.this)
-    if not words.isdigit() or len(words) > 9 or not 1 <= int(words) <= count:
-        raise refusal(text, node, (f"SELECT has the places 1 to {count}", "Name the column instead."))
-    return int(words) - 1
-
-
 def _keys(
     text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Expression | Aggregate, ...]
 ) -> tuple[Expression, ...]:
@@ -189,7 +155,7 @@ def _keys(
     arguments(text, group, "expressions")
     keys: dict[object, Expression] = {}
     for node in group.expressions:
-        place_in_select = _ordinal(text, node, len(values))
+        place_in_select = ordinal(text, node, len(values))
         if place_in_select is not None:
             key = values[place_in_select]
         else:
@@ -271,7 +237,7 @@ def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) ->
         if type(node) is not exp.Ordered:
             raise refusal(text, node, ("ORDER BY takes outputs, each with ASC or DESC", "Write ORDER BY n DESC."))
         arguments(text, node, "this", "desc")
-        place_in_select = _ordinal(text, node.this, len(answered.outputs))
+        place_in_select = ordinal(text, node.this, len(answered.outputs))
         if place_in_select is not None:
             name = answered.names[place_in_select]
         else:

@@ -31,9 +31,29 @@ from sordino.query.front.calls import (
 from sordino.query.front.shapes import check_size
 from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
 from sordino.query.front.sql_tokens import shortened
-from sordino.query.tree import Aggregate, Case, Column, Expression, Literal
+from sordino.query.tree import Aggregate, Case, Column, Expression, Literal, Window
 
 __all__ = ["Reader"]
+
+_WINDOWS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.RowNumber: ("row_number", ()),
+    exp.Lag: ("lag", ("this", "offset")),
+    exp.Lead: ("lead", ("this", "offset")),
+    exp.FirstValue: ("first_value", ("this",)),
+    exp.Count: ("count", ("this",)),
+    exp.Sum: ("sum", ("this",)),
+}
+_WITHIN_PERSON: dict[type[exp.Expression], str] = {
+    exp.Min: "min", exp.Max: "max", exp.LogicalOr: "any", exp.LogicalAnd: "every"
+}  # fmt: skip
+_WINDOW_NAMES = (
+    "it is no window that is supported",
+    "There are ROW_NUMBER, LAG, LEAD, FIRST_VALUE, and running COUNT and SUM, with PARTITION BY person ORDER BY ...",
+)
+_MEMBERS = (
+    "who is among other rows is asked in WHERE",
+    "Write WHERE patient_id IN (SELECT patient_id FROM ...), or EXISTS with the person of both.",
+)
 
 _Read = TypeVar("_Read", Expression, Expression | Aggregate)
 
@@ -105,11 +125,17 @@ def _date(text: str, node: exp.Expression, words: str, *, moment: bool) -> Liter
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads expressions; `column` says which column a name is, `nested` what an aggregate inside an expression means."""
+    """Reads expressions; `column` says which column a name is, `nested` what an aggregate inside an expression means.
+
+    `inside` says that they are those of a subquery, with windows and aggregates of one person's rows; `member` reads
+    conditions on who is among other rows.
+    """
 
     text: str
     column: Callable[[exp.Expression], Column]
     nested: Callable[[exp.Expression, Aggregate], Expression] | None = None
+    inside: bool = False
+    member: Callable[[exp.Expression], Expression] | None = None
 
     def expression(self, node: exp.Expression) -> Expression:
         """A row-wise expression of our tree."""
@@ -147,6 +173,12 @@ class Reader:
         kind = type(node)
         if kind in _CHAINS or kind in _LOGIC:
             return self._chain(node)
+        if kind is exp.Exists or (kind is exp.In and node.args.get("query") is not None):
+            if self.member is None:
+                raise self._refuse(node, _MEMBERS)
+            return self.member(node)
+        if kind is exp.Window and self.inside:
+            return self._window(node)
         if kind in _CALLS:
             name, parts = _CALLS[kind]
             arguments(self.text, node, *parts)
@@ -194,6 +226,9 @@ class Reader:
     def _aggregate(self, node: exp.Expression) -> Aggregate | None:
         """The aggregate that the node is; None if it is none of the supported ones."""
         kind, inner = type(node), Reader(self.text, self.column)
+        if self.inside and kind in _WITHIN_PERSON:
+            arguments(self.text, node, "this")
+            return Aggregate(_WITHIN_PERSON[kind], inner._expression(node.this))
         if kind is exp.Filter:
             arguments(self.text, node, "this", "expression")
             found = self._aggregate(node.this)
@@ -221,6 +256,26 @@ class Reader:
             if len(node.expressions) == 1:
                 return aggregate(_NAMED_AGGREGATES[str(node.this).lower()], inner._expression(node.expressions[0]))
         return None
+
+    def _window(self, node: exp.Expression) -> Expression:
+        """A function OVER (PARTITION BY ... ORDER BY ...)."""
+        arguments(self.text, node, "this", "partition_by", "order", "over")
+        function, inner = node.this, Reader(self.text, self.column)
+        if type(function) not in _WINDOWS or str(node.args.get("over") or "OVER").upper() != "OVER":
+            raise self._refuse(function, _WINDOW_NAMES)
+        name, parts = _WINDOWS[type(function)]
+        arguments(self.text, function, *parts)
+        given = [part for key in parts for part in _parts(function, key) if type(part) is not exp.Star]
+        order = node.args.get("order")
+        ordered: list[tuple[Expression, bool]] = []
+        if order is not None:
+            arguments(self.text, order, "expressions")
+            for one in order.expressions:
+                # the parser notes where NULLs go, which no word of the text can say
+                arguments(self.text, one, "this", "desc", "nulls_first")
+                ordered.append((inner._expression(one.this), bool(one.args.get("desc"))))
+        partition = tuple(inner._expression(one) for one in node.args.get("partition_by") or ())
+        return Window(name, tuple(inner._expression(part) for part in given), partition, tuple(ordered))
 
     def _count(self, node: exp.Expression, inner: Reader) -> Aggregate:
         arguments(self.text, node, "this")

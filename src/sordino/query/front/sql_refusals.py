@@ -24,8 +24,8 @@ _EXTREMES = (
     "Ask for QUANTILE({0}, 0.01) or QUANTILE({0}, 0.99).",
 )
 _SUBQUERY = (
-    "exactly one SELECT can be asked",
-    "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
+    "a subquery stands in FROM, in WITH, after IN or after EXISTS; a number of it would be one about all persons",
+    "Ask for that number first, and write the noisy answer into this question.",
 )
 _PATTERN = "LIKE is the only pattern, without ESCAPE", "Write LOWER(name) LIKE 'a%'."
 HINTS: dict[type[exp.Expression], tuple[str, str]] = {

@@ -6,8 +6,8 @@ that we do not use ever runs: some of those parts take time exponential in the n
 
 from __future__ import annotations
 
-import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -40,7 +40,8 @@ _T = TokenType
 _KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.OFFSET, _T.ASC,
              _T.DESC, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.AND, _T.OR, _T.NOT, _T.IN, _T.IS,
              _T.NULL, _T.ISNULL, _T.NOTNULL, _T.TRUE, _T.FALSE, _T.BETWEEN, _T.LIKE, _T.CASE, _T.WHEN, _T.THEN,
-             _T.ELSE, _T.END, _T.DISTINCT, _T.FILTER, _T.FOR, _T.ALL}  # fmt: skip
+             _T.ELSE, _T.END, _T.DISTINCT, _T.FILTER, _T.FOR, _T.ALL, _T.WITH, _T.UNION, _T.EXISTS, _T.OVER,
+             _T.PARTITION_BY}  # fmt: skip
 _SYMBOLS = {_T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.DASH, _T.PLUS, _T.STAR, _T.SLASH, _T.MOD, _T.EQ, _T.NEQ,
             _T.LT, _T.LTE, _T.GT, _T.GTE, _T.SEMICOLON}  # fmt: skip
 _LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
@@ -52,6 +53,10 @@ _ONE_SELECT = (
     "exactly one SELECT can be asked",
     "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
 )
+_RECURSIVE = (
+    "WITH RECURSIVE is not supported: its rows could depend on any number of others",
+    "Write the steps out, each as a table of WITH.",
+)
 _READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
 CASTS = (
     "casts are not supported",
@@ -59,14 +64,9 @@ CASTS = (
     "gives days, SUM(condition) counts; write dates as DATE '2024-01-31'.",
 )
 WINDOWS = (
-    "window functions are not supported",
-    "Ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer. Ranks, shares and running totals can be computed "
-    "from the answer: it is public.",
-)
-_IN_SELECT = (
-    "IN takes written-out values",
-    "Write ward IN ('A', 'B'), or look a public table up: JOIN wards ON visits.ward = wards.name, with WHERE on its "
-    "columns.",
+    "a window looks at one person's rows, in SELECT of a subquery",
+    "Write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY day) AS k FROM visits) AS v. Ranks, shares and "
+    "running totals of groups can be computed from the answer: it is public.",
 )
 _PAIRS = (
     "two columns are not correlated by one aggregate",
@@ -88,12 +88,11 @@ _STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL",
 _JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
 
 _REFUSED_WORDS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT"), _COMBINED),
-    "WITH": ("WITH (a common table expression) is not supported", _ONE_SELECT[1]),
+    **dict.fromkeys(("EXCEPT", "INTERSECT"), _COMBINED),
+    "RECURSIVE": _RECURSIVE,
     "LATERAL": _ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
     "QUALIFY": WINDOWS,
-    "PARTITION BY": WINDOWS,
     "INTO": _READING,
     "FETCH": ("FETCH is not supported", "Write LIMIT 10."),
     **dict.fromkeys(_STATEMENTS, _READING),
@@ -108,11 +107,9 @@ _REFUSED_WORDS: dict[str, tuple[str, str]] = {
 _REFUSED_CALLS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
-    "OVER": WINDOWS,
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
     **dict.fromkeys(("MODE", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
     **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
-    "EXISTS": _ONE_SELECT,
 }
 _REFUSED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
@@ -175,11 +172,20 @@ def read_words(text: str) -> Words:
         )
     while tokens and tokens[-1].token_type == _T.SEMICOLON:
         tokens.pop()
-    turns = ((token.token_type == _T.L_PAREN) - (token.token_type == _T.R_PAREN) for token in tokens)
-    opened = itertools.accumulate(turns)  # brackets up to each word
-    checked = tuple(_checked(text, tokens, i, outside=not depth) for i, depth in enumerate(opened))
+    checked = tuple(_checked(text, tokens, i, query=query) for i, query in enumerate(_in_queries(tokens)))
     _check_depth(text, checked)
     return Words(text, checked)
+
+
+def _in_queries(tokens: list[Token]) -> Iterator[bool]:
+    """For each word whether it stands directly in a SELECT, not within brackets of another kind."""
+    brackets = [True]
+    for token, after in zip_longest(tokens, tokens[1:]):
+        if token.token_type == _T.R_PAREN and len(brackets) > 1:
+            brackets.pop()
+        yield brackets[-1]
+        if token.token_type == _T.L_PAREN:
+            brackets.append(after is not None and after.token_type in {_T.SELECT, _T.WITH})
 
 
 def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None = None) -> UnsupportedSQL:
@@ -187,15 +193,15 @@ def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None 
     return UnsupportedSQL(f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason)
 
 
-def _checked(text: str, tokens: list[Token], i: int, *, outside: bool) -> Token:
+def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     """The token if the parser may see it; as a plain name if it is a keyword that we do not use.
 
-    `outside` says that it stands within no brackets.
+    `query` says that it stands directly in a SELECT, so that a table may follow FROM.
     """
     token, kind = tokens[i], tokens[i].token_type
     after = tokens[i + 1] if i + 1 < len(tokens) else None
     word = token.text.upper()
-    named = outside and _begins_table(tokens, i)
+    named = query and _begins_table(tokens, i)
     if kind == _T.STRING and named:
         raise _refuse(text, token, ("files cannot be read by a question", "Ask about a declared table by its name."))
     if kind in _LEAVES - {_T.VAR}:
@@ -235,16 +241,13 @@ def _in_extract(tokens: list[Token], i: int) -> bool:
 
 
 def _begins_table(tokens: list[Token], i: int) -> bool:
-    """Whether a table is named here, outside of brackets: after FROM or JOIN."""
+    """Whether a table is named here, in a SELECT: after FROM or JOIN."""
     return i > 0 and tokens[i - 1].token_type in {_T.FROM, _T.JOIN}
 
 
 def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token | None, *, named: bool) -> None:
     token = tokens[i]
     word = " ".join(word.split())
-    if token.token_type == _T.SELECT and i:
-        within = [t.token_type for t in tokens[max(i - 2, 0) : i]] == [_T.IN, _T.L_PAREN]
-        raise _refuse(text, token, _IN_SELECT if within else _ONE_SELECT, "a second SELECT")
     if word in _REFUSED_WORDS and not (i and tokens[i - 1].token_type == _T.DOT):
         raise _refuse(text, token, _REFUSED_WORDS[word])
     if after is None:

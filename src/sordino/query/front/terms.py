@@ -6,18 +6,22 @@ Where a column is meant, text is its name; where a value is meant, text is text.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
 from sordino.query.front import calls
-from sordino.query.tree import Aggregate, Case, Column, Expression
+from sordino.query.tree import Aggregate, Case, Column, Expression, Member, Window
 
-__all__ = ["ColumnLike", "Measure", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "count",
-           "count_distinct", "date_part", "date_trunc", "day", "greatest", "least", "lit", "mean", "median", "month",
-           "quantile", "quarter", "stddev", "sum_", "term_tree", "variance", "week", "when", "year"]  # fmt: skip
+if TYPE_CHECKING:
+    from sordino.query.front.python import Question
+
+__all__ = ["ColumnLike", "Measure", "Over", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "count",
+           "count_distinct", "date_part", "date_trunc", "day", "first_value", "greatest", "lag", "lead", "least",
+           "lit", "mean", "median", "month", "over_tree", "quantile", "quarter", "row_number", "stddev", "sum_",
+           "term_tree", "variance", "week", "when", "year"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +124,16 @@ class Term:
     def __abs__(self) -> Term:
         return self.abs()
 
-    def isin(self, values: Iterable[object]) -> Term:
-        """Whether it is one of the values."""
+    def isin(self, values: Iterable[object] | Question) -> Term:
+        """Whether it is one of the values; of the person column, whether the person is among the rows of a question."""
+        from sordino.query.front.python import Question
+
+        if isinstance(values, Question):
+            if not isinstance(self.tree, Column):
+                raise InvalidInput(
+                    "isin(question)", "it is asked of the person column", "Write col('patient_id').isin(...)."
+                )
+            return Term(Member(self.tree, values.rows))
         if isinstance(values, str | Term) or not isinstance(values, Iterable):
             raise InvalidInput(type(values).__name__, "isin takes a list of values", "Write isin(['A', 'B']).")
         return self._with("in", *values)
@@ -223,6 +235,57 @@ class Measure:
     def where(self, condition: ColumnLike) -> Measure:
         """The same over those rows only that satisfy the condition."""
         return Measure(calls.when_true(condition_tree(condition), self.tree))
+
+    def clamp(self, low: object, high: object) -> Term:
+        """Of one person's rows, in per_person: cut to these bounds."""
+        return Term(calls.call("clamp", self.tree, _value(low), _value(high)))
+
+
+@dataclass(frozen=True)
+class Over:
+    """A function of the rows of one person around a row, for `Question.window`."""
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    limits: tuple[Expression, ...] = ()
+
+    def clamp(self, low: object, high: object) -> Over:
+        """The same, cut to these bounds."""
+        return replace(self, limits=(_value(low), _value(high)))
+
+
+def over_tree(
+    name: str, item: object, partition: tuple[Expression, ...], order: tuple[tuple[Expression, bool], ...]
+) -> Expression:
+    """The window that an item of `Question.window` is; count and sum run along the order."""
+    if isinstance(item, Measure) and item.tree.function in ("count", "sum"):
+        argument = item.tree.argument
+        return Window(item.tree.function, () if argument is None else (argument,), partition, order)
+    if not isinstance(item, Over):
+        rule, hint = "window takes functions of rows in an order", "Write window(order_by='day', k=so.row_number())."
+        raise _wrong({name: item}, rule, hint)
+    window = Window(item.function, item.arguments, partition, order)
+    return calls.call("clamp", window, *item.limits) if item.limits else window
+
+
+def row_number() -> Over:
+    """The place of a row among its person's rows, from 1 on."""
+    return Over("row_number")
+
+
+def lag(x: ColumnLike, rows: int = 1) -> Over:
+    """The value of the person's row so many places before; missing if there is none."""
+    return Over("lag", (term_tree(x), _value(rows)))
+
+
+def lead(x: ColumnLike, rows: int = 1) -> Over:
+    """The value of the person's row so many places after; missing if there is none."""
+    return Over("lead", (term_tree(x), _value(rows)))
+
+
+def first_value(x: ColumnLike) -> Over:
+    """The value of the person's first row."""
+    return Over("first_value", (term_tree(x),))
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,30 @@ from fractions import Fraction
 from typing import assert_never
 
 from sordino.errors import InvalidInput
-from sordino.query.front.calls import AGGREGATES, check_name, number
+from sordino.query.front.calls import AGGREGATES, WITHIN_PERSON, check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
 from sordino.query.front.shapes import check_query
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Join,
+    Literal,
+    Member,
+    Order,
+    Output,
+    Query,
+    Rows,
+    Source,
+    Subquery,
+    Table,
+    UnionAll,
+    Value,
+    Window,
+)
 
 __all__ = ["sql_text"]
 
@@ -64,7 +83,7 @@ def sql_text(query: Query) -> str:
     """
     check_query(query)  # a tree that no front end made may be too deep for the stack
     answered = Answered(query.outputs)
-    clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _name(query.table), *map(_join, query.joins)]
+    clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _source(query.source)]
     if query.where is not None:
         clauses += ["WHERE", _ROWS.text(query.where)]
     if query.keys:
@@ -104,8 +123,10 @@ class _Writer:
                 words = [f"WHEN {self.text(condition)} THEN {self.text(value)}" for condition, value in branches]
                 words += [] if otherwise == Literal(None) else [f"ELSE {self.text(otherwise)}"]
                 return _ATOM, " ".join(["CASE", *words, "END"])
-            case Call("not", (Call() as negated,)) if (text := self._predicate(negated, "NOT ")) is not None:
+            case Call("not", (Call() | Member() as negated,)) if (text := self._predicate(negated, "NOT ")) is not None:
                 return _PREDICATE, text
+            case Member():
+                return _PREDICATE, self._predicate(node) or ""
             case Call() if (text := self._predicate(node)) is not None:
                 return _PREDICATE, text
             case Call("not", (x,)):
@@ -125,6 +146,15 @@ class _Writer:
                 return level, f"{first} {function} {self.text(right, level + 1)}"
             case Call(function, parts) if function in _FUNCTIONS:
                 return _ATOM, f"{function.upper()}({self._list(parts)})"
+            case Aggregate():
+                return _ATOM, self.aggregate(node)
+            case Window(function, arguments, partition, order):
+                over = [f"PARTITION BY {self._list(partition)}"] if partition else []
+                down = (" DESC" if descending else "" for _, descending in order)
+                keys = [self.text(one) + word for (one, _), word in zip(order, down, strict=True)]
+                over += [f"ORDER BY {', '.join(keys)}"] if keys else []
+                inner = "*" if function == "count" and not arguments else self._list(arguments)
+                return _ATOM, f"{function.upper()}({inner}) OVER ({' '.join(over)})"
             case Call(function, parts):
                 raise InvalidInput(
                     f"{function} of {len(parts)} arguments",
@@ -134,13 +164,15 @@ class _Writer:
             case _:
                 assert_never(node)
 
-    def _predicate(self, node: Call, negation: str = "") -> str | None:
+    def _predicate(self, node: Call | Member, negation: str = "") -> str | None:
         """A condition that has words of its own for its negation; None if it is none of these."""
         match node:
             case Call("is_null", (x,)):
                 return f"{self.text(x, _SUM)} IS {negation}NULL"
             case Call("like", (x, pattern)):
                 return f"{self.text(x, _SUM)} {negation}LIKE {self.text(pattern, _SUM)}"
+            case Member(column, rows):
+                return f"{self.column(column)} {negation}IN ({_rows(rows)})"
             case Call("in", (x, *values)):
                 return f"{self.text(x, _SUM)} {negation}IN ({self._list(values)})"
             case _:
@@ -149,6 +181,8 @@ class _Writer:
     def aggregate(self, value: Aggregate) -> str:
         """An aggregate of a group's rows."""
         x = "*" if value.argument is None else self.text(value.argument)
+        if value.function in WITHIN_PERSON:
+            return f"{WITHIN_PERSON[value.function]}({x})"
         if value.function not in AGGREGATES:
             raise InvalidInput(value.function, "there is no such aggregate", "`sordino docs sql` lists what there is.")
         if value.function == "count_distinct":
@@ -258,9 +292,37 @@ def _is_default(output: Output) -> bool:
     return False
 
 
-def _join(join: Join) -> str:
-    pairs = " AND ".join(f"{_column(ours)} = {_column(Column(theirs, join.table))}" for ours, theirs in join.on)
-    return f"{'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON {pairs}"
+def _source(source: Source) -> str:
+    match source:
+        case Table(table, alias):
+            return _name(table) if alias is None else f"{_name(table)} AS {_name(alias)}"
+        case Subquery(rows, name):
+            return f"({_rows(rows)}) AS {_name(name)}"
+        case Join(left, right, on, kind, condition):
+            pairs = [f"{_column(ours)} = {_column(theirs)}" for ours, theirs in on]
+            pairs += [] if condition is None else [_ROWS.text(condition, _PREDICATE)]
+            return f"{_source(left)} {'LEFT ' if kind == 'left' else ''}JOIN {_source(right)} ON {' AND '.join(pairs)}"
+        case _:
+            assert_never(source)
+
+
+def _rows(rows: Rows | UnionAll) -> str:
+    """A SELECT of rows; every item has its name, but for columns that bear it."""
+    if isinstance(rows, UnionAll):
+        return " UNION ALL ".join(map(_rows, rows.parts))
+    items = ["*"] if rows.every else []
+    for item in rows.items:
+        text = _ROWS.text(item.value)
+        own = isinstance(item.value, Column) and item.value.name == item.name
+        items.append(text if own else f"{text} AS {_name(item.name)}")
+    clauses = ["SELECT DISTINCT" if rows.distinct else "SELECT", ", ".join(items), "FROM", _source(rows.source)]
+    if rows.where is not None:
+        clauses += ["WHERE", _ROWS.text(rows.where)]
+    if rows.keys is not None:
+        clauses += ["GROUP BY", ", ".join(_ROWS.text(key) for key in rows.keys)]
+    if rows.having is not None:
+        clauses += ["HAVING", _ROWS.text(rows.having)]
+    return " ".join(clauses)
 
 
 def _keys(query: Query) -> Iterable[str]:
@@ -333,7 +395,7 @@ def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expre
     match node:
         case Column():
             return column(node)
-        case Literal():
+        case Literal() | Aggregate() | Window() | Member():
             return node
         case Call(function, parts):
             return Call(function, tuple(_replaced(part, column) for part in parts))
