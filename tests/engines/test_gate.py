@@ -30,7 +30,7 @@ from sordino.engines.duckdb import DuckDB, database, scratch
 from sordino.engines.duckdb.sources import one_file
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement
-from sordino.query.tree import Aggregate, Call, Column, Expression, Literal, Output, Query
+from sordino.query.tree import Aggregate, Call, Column, Expression, Literal, Output, Query, Table
 from sordino.release import exact_groups
 
 AGE: dict[str, Any] = {"type": "int", "min": 0, "max": 100}
@@ -134,7 +134,7 @@ def test_no_name_of_a_table_reaches_the_rows_of_another(other: str) -> None:
     public = so.Table.declare(pa.table({"age": [50] * 7}), columns={"age": AGE}, public=True)
     dataset = so.Dataset(tables={"data": private, other: public}, budget={"epsilon": 100, "delta": 1e-6})
     for name, count in (("data", 3), (other, 7)):
-        query = Query(name, (Output("n", Aggregate("count")),))
+        query = Query(Table(name), (Output("n", Aggregate("count")),))
         assert exact(dataset, query)[1][0] == [[count]]
 
 
@@ -502,7 +502,7 @@ def extreme_statements() -> tuple[tuple[str, Statement], ...]:
     """A statement for each function; a plan does not depend on data, so one serves for all."""
     outputs = (Output("n", Aggregate("count")), Output("x", Aggregate("sum", Column("x"))))
     with so.Session(declared(pa.table({"id": [1], **{n: a.slice(0, 1) for n, a in EXTREME.items()}}), KINDS)) as session:
-        made = [(name, session.preview(Query("data", outputs, where), epsilon=1)) for name, where in calls()]
+        made = [(name, session.preview(Query(Table("data"), outputs, where), epsilon=1)) for name, where in calls()]
     return tuple((name, s) for name, plan in made for s in plan.statements)
 
 

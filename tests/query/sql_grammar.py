@@ -17,9 +17,11 @@ from typing import Any, assert_never
 from hypothesis import strategies as st
 from sqlglot.dialects.duckdb import DuckDB
 
+from query.trees import Lookup as Looked
+from query.trees import asked, lookups
 from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, call, negated
 from sordino.query.front.shapes import shape
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query
 
 __all__ = ["VISITS", "Lookup", "Vocabulary", "conditions", "expressions", "queries", "to_sql"]
 
@@ -264,8 +266,8 @@ def conditions(words: Vocabulary, depth: int = 3) -> st.SearchStrategy[Expressio
 @st.composite
 def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Query:
     """A question; with a few keys, aggregates, conditions and joins."""
-    lookups = tuple(lookup for lookup in words.lookups if draw(st.integers(0, 2)) == 0)
-    drawer = _Drawer(draw, words, lookups)
+    chosen = tuple(lookup for lookup in words.lookups if draw(st.integers(0, 2)) == 0)
+    drawer = _Drawer(draw, words, chosen)
     found = {shape(key): key for key in drawer.some(lambda: drawer.key(depth), 0, 2)}
     values: list[Expression | Aggregate] = list(found.values())
     values += [drawer.aggregate(depth) for _ in range(draw(st.integers(1, 3)))]
@@ -273,14 +275,14 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
     names = [f"{drawer.one('n', 'Out', 'the total')}{i}" for i in range(len(values))]
     measured = [name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate)]
     ordered = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
-    return Query(
-        table=words.table,
+    return asked(
+        words.table,
         outputs=tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
         where=drawer.expression("truth", depth) if draw(st.booleans()) else None,
         keys=tuple(found.values()),
         joins=tuple(
-            Join(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), drawer.one("left", "inner"))
-            for lookup in lookups
+            Looked(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), drawer.one("left", "inner"))
+            for lookup in chosen
         ),
         having=drawer.having(measured, depth) if draw(st.booleans()) else None,
         order=tuple(Order(name, draw(st.booleans())) for name in ordered),
@@ -292,8 +294,9 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
 def to_sql(query: Query) -> str:
     """The question as SQL; parsing it gives the question back."""
     outputs = ", ".join(f"{_aggregate(output.value)} AS {_name(output.name)}" for output in query.outputs)
-    joins = "".join(_join(query.table, join) for join in query.joins)
-    sql = f"SELECT {outputs} FROM {_name(query.table)}{joins}"
+    table, joined = lookups(query)
+    joins = "".join(_join(table, join) for join in joined)
+    sql = f"SELECT {outputs} FROM {_name(table)}{joins}"
     if query.where is not None:
         sql += f" WHERE {_sql(query.where)}"
     if query.keys:
@@ -307,7 +310,7 @@ def to_sql(query: Query) -> str:
     return sql + (f" OFFSET {query.offset}" if query.offset else "")
 
 
-def _join(asked: str, join: Join) -> str:
+def _join(asked: str, join: Looked) -> str:
     pairs = (f"{_name(asked)}.{_name(ours.name)} = {_name(join.table)}.{_name(theirs)}" for ours, theirs in join.on)
     return f" {'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON " + " AND ".join(pairs)
 

@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from query.trees import Lookup, lookups
 from sordino.errors import InvalidInput, UnsupportedSQL
 from sordino.query.front import python as so
 from sordino.query.front.python import Question, Term, col, count, lit, mean, when
 from sordino.query.front.shapes import LARGEST
 from sordino.query.front.sql import parse
-from sordino.query.tree import Aggregate, Column, Expression, Join, Literal, Output, Query
+from sordino.query.tree import Aggregate, Column, Expression, Literal, Output, Query
 
 from query.sql_grammar import queries  # isort: skip
 from query.sql_grammar import _sql as expression_sql  # isort: skip
@@ -169,8 +170,11 @@ class TestQuestion:
         )
 
     def test_joins(self) -> None:
-        joins = Question("t").join("u", on="x").join("v", on=["y", "z"]).agg(n=count()).query.joins
-        assert joins == (Join("u", ((Column("x"), "x"),)), Join("v", ((Column("y"), "y"), (Column("z"), "z"))))
+        query = Question("t").join("u", on="x").join("v", on=["y", "z"]).agg(n=count()).query
+        assert lookups(query)[1] == (
+            Lookup("u", ((Column("x"), "x"),)),
+            Lookup("v", ((Column("y"), "y"), (Column("z"), "z"))),
+        )
 
     def test_a_key_asked_twice_is_one_key(self) -> None:
         query = Question("t").group_by("a", b="A").agg(n=count()).query
@@ -237,7 +241,7 @@ class TestQuestion:
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(queries())
     def test_texts_and_terms_mean_the_same(self, query: Query) -> None:
-        tables = Question(query.table, joins=query.joins)
+        tables = Question(query.source)
         keys = {output.name: Term(output.value) for output in query.outputs if not isinstance(output.value, Aggregate)}
         measures = {o.name: so.Measure(o.value) for o in query.outputs if isinstance(o.value, Aggregate)}
         asked = tables.group_by(**keys).agg(**measures)

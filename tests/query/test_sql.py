@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from query.trees import Lookup, lookups
 from sordino.errors import InvalidInput, UnsupportedSQL
 from sordino.query.front.calls import AGGREGATES, ARITY
 from sordino.query.front.outputs import Answered
@@ -24,7 +25,7 @@ from sordino.query.front.shapes import DEEPEST, LARGEST, children
 from sordino.query.front.sql import parse, parse_condition, parse_having
 from sordino.query.front.sql_tokens import DEEPEST_TEXT, LONGEST, MOST_JOINS, MOST_TOKENS
 from sordino.query.front.syntax import REFUSED, SUPPORTED
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query, Value
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query, Value
 
 from query.sql_grammar import VISITS, conditions, queries, to_sql  # isort: skip
 from query.sql_grammar import _sql as expression_sql  # isort: skip
@@ -360,13 +361,12 @@ class TestQuestions:
             "LEFT OUTER JOIN prices USING (day, ward) INNER JOIN c ON x = c.y JOIN d ON v.z = q "
             "WHERE prices.p > v.cost GROUP BY W.region"
         )
-        assert query.table == "visits"
-        assert query.joins == (
-            Join("wards", ((Column("ward"), "name"), (Column("site"), "site")), "inner"),
-            Join("prices", ((Column("day"), "day"), (Column("ward"), "ward")), "left"),
-            Join("c", ((Column("x"), "y"),), "inner"),
-            Join("d", ((Column("z"), "q"),), "inner"),
-        )
+        assert lookups(query) == ("visits", (
+            Lookup("wards", ((Column("ward"), "name"), (Column("site"), "site")), "inner"),
+            Lookup("prices", ((Column("day"), "day"), (Column("ward"), "ward")), "left"),
+            Lookup("c", ((Column("x"), "y"),), "inner"),
+            Lookup("d", ((Column("z"), "q"),), "inner"),
+        ))  # fmt: skip
         assert query.where == f(">", Column("p", "prices"), Column("cost"))
         assert query.keys == (Column("region", "wards"),)
 

@@ -226,6 +226,7 @@ class _Binder:
     def __init__(self, declared: dataset.Dataset) -> None:
         self._dataset = declared
         self._count = 0
+        self._scans = 0
 
     def _fresh(self) -> str:
         self._count += 1
@@ -254,14 +255,19 @@ class _Binder:
             nullable = isinstance(kind, Nothing) or kind.nullable
             cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
             fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable))
-        if table.person is not None:
-            fields.append(Field(table.person, name, PERSON, identity=table.person.casefold()))
+        parent = None if table.via is None else self._scan(self._dataset.tables[table.via.parent], table.via.parent)
+        person = table.person if parent is None else parent.whose.who
+        if person is not None and table.has_persons:
+            fields.append(Field(person, name, PERSON, identity=table.name))
+        self._scans += 1
+        fields += [Field(key, name, self._fresh(), identity=table.name, scan=self._scans) for key in table.identities]
         owner: Literal["person", "row", "nobody"]
-        owner = "nobody" if table.public else "row" if table.person is None else "person"
+        owner = "nobody" if table.public else "person" if table.has_persons else "row"
         whose = Whose(
-            owner, table.person or "row", table.neighbors, table.max_rows, table.max_groups, (table.name,), every=True
-        )
-        return Scan(table, tuple(fields), whose)
+            owner, table.persons or "row", person or "row", table.neighbors, table.max_rows, table.max_groups,
+            (table.name,), every=True,
+        )  # fmt: skip
+        return Scan(table, tuple(fields), whose, parent)
 
     # conditions
 
@@ -290,7 +296,10 @@ class _Binder:
         ours, theirs = _Names(relation, first).identity(member.column), inner.fields[0] if len(inner.fields) == 1 else None
         if ours is None or ours.alias != PERSON or theirs is None or theirs.alias != PERSON:
             rule = "IN (SELECT ...) and EXISTS look for the row's own person, so that each row depends on one person only"
-            hint = "Write WHERE person IN (SELECT person FROM ...), or look a public table up by JOIN."
+            hint = (
+                "Write WHERE person IN (SELECT person FROM ...), or look a public table up: "
+                "JOIN wards ON visits.ward = wards.name, with WHERE on its columns."
+            )
             raise InvalidInput(f"{member.column.name} IN (SELECT ...)", rule, hint)
         _expect_same_persons(relation.whose, inner.whose)
         mark = Field("", "", self._fresh(), Truth(nullable=False), hidden=True)
@@ -348,8 +357,9 @@ class _Binder:
     ) -> Relation:
         left, right = ours.relation, theirs.relation
         on_person = any(ours.is_person(one) and theirs.is_person(other) for one, other in pairs)
-        if not on_person:
-            person = left.whose.persons
+        keyed = None if on_person else self._keyed(ours, theirs, pairs)
+        if not on_person and keyed is None:
+            person = left.whose.who
             shown = ", ".join(one.name for one, _ in pairs)
             rule = "protected tables are joined on the person, or on a declared key, so that each row belongs to one person"
             hint = f"Write JOIN {join.right.name} USING ({person}), or ask about each table by itself."
@@ -359,6 +369,7 @@ class _Binder:
             _equal(ours.value(one), theirs.value(other), f"JOIN {join.right.name}")
             for one, other in pairs
             if not (ours.is_person(one) and theirs.is_person(other))
+            and not (keyed and any(theirs.identity(other) == known for _, known in keyed[0]))
         ]
         shown_right = tuple(
             replace(
@@ -372,10 +383,31 @@ class _Binder:
         )
         fields = (*left.fields, *shown_right)
         joined = Join(left, right, fields, join.kind)
+        if keyed is not None:
+            keys, parent = keyed
+            # a row on the left that finds nothing keeps its own person
+            joined = replace(joined, keys=keys, owner="left" if join.kind == "left" else parent)
         if join.condition is not None:
             names = _Names(joined, _first(join.left))
             matches += [condition(one, names.read).sql for one in _conjuncts(join.condition)]
         return replace(joined, condition=exp.and_(*matches, copy=False)) if matches else joined
+
+    def _keyed(
+        self, ours: _Names, theirs: _Names, pairs: Sequence[tuple[tree.Column, tree.Column]]
+    ) -> tuple[tuple[tuple[Field, Field], ...], Literal["left", "right"]] | None:
+        """The pairs that are a whole declared key, by which rows of one side name rows of the other; and whose key it is."""
+        found = [(ours.identity(one), theirs.identity(other)) for one, other in pairs]
+        known = [(one, other) for one, other in found if one is not None and other is not None]
+        for one, other in known:
+            same = [pair for pair in known if (pair[0].scan, pair[1].scan) == (one.scan, other.scan)]
+            for child, parent, side in ((0, 1, "right"), (1, 0, "left")):
+                via = self._dataset.tables[(one, other)[child].identity or ""].via
+                if via is None or via.parent != (one, other)[parent].identity:
+                    continue
+                named = {(pair[child].name.lower(), pair[parent].name.lower()) for pair in same}
+                if named == {(own.lower(), key.lower()) for own, key in via.keys}:
+                    return tuple(same), "right" if side == "right" else "left"
+        return None
 
     # subqueries
 
@@ -427,7 +459,7 @@ class _Binder:
             if window is None:
                 continue
             if not any(names.is_person(one) for one in window.partition):
-                person = relation.whose.persons
+                person = relation.whose.who
                 rule = "a window looks at the rows of one person only, so that each row stays that person's own"
                 hint = f"Write OVER (PARTITION BY {person} ORDER BY ...). Ranks of groups can be computed from the answer."
                 raise InvalidInput(f"{window.function.upper()} OVER (...)", rule, hint)
@@ -463,6 +495,7 @@ class _Binder:
             fields.append(Field(getattr(key, "name", ""), "", alias, found.type, found.domain))
         by = [key for key in keys if not names.is_person(key)]
         values: dict[str, exp.Expr] = {}
+        cut = False
         wanted = [item.value for item in rows.items] + ([] if rows.having is None else [rows.having])
         for part in _outermost(wanted, lambda part: part in known or _aggregate(part) is not None):
             aggregate, limits = _aggregate(part) or (None, None)
@@ -474,6 +507,7 @@ class _Binder:
                 derived[alias] = argument.sql
                 argument = Typed(argument.type, column(alias), argument.constant, argument.domain)
             made = within_person(aggregate, argument, whose.max_rows, limits)
+            cut = cut or (limits is None and aggregate.function in ("count", "sum") and whose.max_rows is not None)
             alias = self._fresh()
             values[alias] = made.sql
             known[part] = Typed(made.type, column(alias), domain=made.domain)
@@ -484,7 +518,7 @@ class _Binder:
         }
         fields += [Field("", "", alias, known[part].type, hidden=True) for part, alias in
                    ((part, known[part].sql.name) for part in known) if alias in values]  # fmt: skip
-        result: Relation = PerPerson(inner, tuple(fields), aliases, values | one_value)
+        result: Relation = PerPerson(inner, tuple(fields), aliases, values | one_value, cut=cut)
 
         def read(leaf: tree.Expression) -> Typed:
             if isinstance(leaf, tree.Column):
@@ -623,8 +657,8 @@ def _expect_same_persons(ours: Whose, theirs: Whose) -> None:
     if "row" in (ours.owner, theirs.owner):
         rule = 'each row of a table with unit = "row" is another person, so that its rows belong to no one else\'s'
         raise InvalidInput(what, rule, "Declare the column that names the person as unit of both tables.")
-    if ours.persons.casefold() != theirs.persons.casefold():
-        rule = f"the unit of one is {ours.persons}, of the other {theirs.persons}: a row could belong to two persons"
+    if ours.persons != theirs.persons:
+        rule = f"the persons of one are {ours.persons}, of the other {theirs.persons}: a row could belong to two"
         raise InvalidInput(what, rule, 'Declare persons = "..." alike in both tables if they speak of the same persons.')
     if ours.neighbors is not theirs.neighbors:
         rule = 'one table is declared with neighbors = "add_remove", the other with "replace"'

@@ -169,7 +169,7 @@ def _expect_person(aggregate: Aggregate, scope: Asked) -> None:
     if aggregate.argument is not None and scope.is_person(aggregate.argument):
         return
     name = aggregate.argument.name if isinstance(aggregate.argument, tree.Column) else "an expression"
-    person = scope.whose.persons if scope.whose.owner == "person" else None
+    person = scope.whose.who if scope.whose.owner == "person" else None
     rule = "COUNT(DISTINCT ...) counts persons"
     count = "COUNT(*)" if person is None else f"COUNT(DISTINCT {person})"
     hint = (  # a question to write, not one that runs

@@ -37,7 +37,7 @@ def _unit(plan: Plan) -> str:
     if whose.public:
         return "nobody: this table is public"
     tables = " and ".join(whose.tables)
-    who = "each row" if whose.owner == "row" else f"each {whose.persons}, with all rows of {tables} that it names"
+    who = "each row" if whose.owner == "row" else f"each {whose.who}, with all rows of {tables} that it names"
     added = whose.neighbors is Neighbors.ADD_REMOVE
     return f"{who}; neighbours differ by one, {'added or removed' if added else 'replaced (their number is public)'}"
 
@@ -47,7 +47,8 @@ def _bounds(plan: Plan) -> list[str]:
     if plan.whose.owner != "person":
         return []
     if plan.whose.by_row:
-        return ["a person has at most one row here"]
+        cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
+        return [*cut, "a person has at most one row here"]
     lines = []
     if who.rows > 1 or any(c.partial.bounding != "once" for c in plan.channels) or plan.quantiles:
         lines.append(f"within a group a person weighs at most as much as {who.rows} rows (max_rows)")
@@ -59,7 +60,7 @@ def _bounds(plan: Plan) -> list[str]:
 def _dropped(plan: Plan) -> list[str]:
     """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
     whose = plan.whose
-    return [f"rows without a {whose.persons} name nobody and are left out"] if whose.owner == "person" else []
+    return [f"rows without a {whose.who} name nobody and are left out"] if whose.owner == "person" else []
 
 
 def explain(plan: Plan) -> str:
@@ -182,7 +183,7 @@ def privacy_statement(plan: Plan) -> str:
     whose, price = plan.whose, plan.price
     if not price.epsilon:
         return "Exact: everything in this answer is public."
-    who = "row" if whose.owner == "row" else whose.persons
+    who = "row" if whose.owner == "row" else whose.who
     added = whose.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
     grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {_number(price.delta)}" if price.delta else "")

@@ -173,7 +173,7 @@ def _steps(function: str, argument: Typed | None, most: int) -> tuple[Grid, exp.
     return grid, quantised(number, grid.step, grid.lower, grid.upper)
 
 
-def _double(sql: exp.Expr) -> exp.Expression:
+def _double(sql: exp.Expression) -> exp.Expression:
     return nodes.cast(sql, "double")
 
 

@@ -32,9 +32,9 @@ PERSON = "u"
 class Field:
     """One column of a relation: its name and the name that qualifies it, its alias in SQL, and what is public of it.
 
-    Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of another table. `identity` is
-    what it identifies. A `raw` category is cleaned where it is used, so that it can be grouped by its place. A `hidden`
-    column is found by its qualified name only.
+    Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table `identity`;
+    `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so that it can be grouped
+    by its place. A `hidden` column is found by its qualified name only.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Field:
     domain: Sequence[Value] | None = None
     raw: dataset.Column | None = None
     identity: str | None = None
+    scan: int = 0
     hidden: bool = False
     nullable: bool = True
 
@@ -61,18 +62,20 @@ class Field:
 class Whose:
     """Whose rows: those of persons, each that of another person, or nobody's; and what bounds one person's number of them.
 
-    `persons` names the persons in words. `single` says that nobody has more than one row; `every` that each row of the only
-    table is there, whatever it holds. `bounds` are the declared bounds, `tables` the protected tables.
+    `persons` is their kind, `who` what one of them is called. `single` says that nobody has more than one row; `every` that
+    each row of the only table is there, whatever it holds; `cut` that sums of a person were cut to what max_rows rows reach.
     """
 
     owner: Literal["person", "row", "nobody"]
     persons: str
+    who: str
     neighbors: Neighbors
     max_rows: int | None
     max_groups: int | None
     tables: tuple[str, ...]
     single: bool = False
     every: bool = False
+    cut: bool = False
 
     @property
     def public(self) -> bool:
@@ -94,6 +97,7 @@ class Whose:
             tables=tables,
             single=self.single and other.single,
             every=False,
+            cut=self.cut or other.cut,
         )
 
     def after(self, other: Whose) -> Whose:
@@ -114,11 +118,26 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a declared table, cleaned."""
+    """The rows of a declared table, cleaned; `parent` has the rows whose persons are theirs, if the table says `via`."""
 
     table: dataset.Table
     fields: tuple[Field, ...]
     whose: Whose
+    parent: Scan | None = None
+
+    @property
+    def keys(self) -> tuple[tuple[Field, Field], ...]:
+        """Which own column equals which of the parent's."""
+        if self.parent is None or self.table.via is None:
+            return ()
+        pairs = self.table.via.keys
+        return tuple((_key(self, own), _key(self.parent, theirs)) for own, theirs in pairs)
+
+
+def _key(scan: Scan, name: str) -> Field:
+    """The field that identifies a row by a column of a declared table."""
+    own = scan.table.name
+    return next(f for f in scan.fields if f.identity == own and f.alias != PERSON and f.name.lower() == name.lower())
 
 
 @dataclass(frozen=True)
@@ -174,8 +193,8 @@ class Join:
     """Pairs of rows of one person, where the condition holds, if there is one.
 
     A `left` join keeps rows without a partner; a `mark` join keeps every row once, and its last field says whether there is
-    one. `keys` are pairs of columns that identify a row of one side and name it on the other: the rows then belong to the
-    person of the side that `owner` tells.
+    one. With `keys` the rows of one side name rows of the other by them; they then belong to the person of the side that
+    `owner` tells, which is the same one. Without, both sides are matched by the person.
     """
 
     left: Relation
@@ -183,7 +202,7 @@ class Join:
     fields: tuple[Field, ...]
     kind: Literal["left", "inner", "mark"]
     condition: exp.Expr | None = None
-    keys: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[Field, Field], ...] = ()
     owner: Literal["left", "right"] = "left"
 
     @property
@@ -205,11 +224,13 @@ class PerPerson:
     fields: tuple[Field, ...]
     keys: tuple[str, ...]
     values: Mapping[str, exp.Expr]
+    cut: bool = False
 
     @property
     def whose(self) -> Whose:
         """Without keys one row a person."""
-        return replace(self.rows.whose, single=self.rows.whose.single or not self.keys, every=False)
+        whose = self.rows.whose
+        return replace(whose, single=whose.single or not self.keys, every=False, cut=whose.cut or self.cut)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ from sordino.query.types import Number, Text
 __all__ = ["mentioned", "select_rows"]
 
 
+_PARENT = "parent row"
+"""What a table's parent is called beside it; no declared table is."""
+
+
 def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
     """The aliases that expressions mention."""
     return {found.name for part in parts for found in part.find_all(exp.Column)}
@@ -114,10 +118,16 @@ class _Listed:
 def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
     """The cleaned cells of a table; each row finds at most one value in the long lists of its columns."""
     table = scan.table
-    items: list[exp.Expr] = [named(column(table.person_column, table.name), PERSON)] if with_person else []
+    of_parent = with_person and scan.parent is not None
+    items: list[exp.Expr] = []
+    if with_person:
+        items.append(named(column(PERSON, _PARENT) if of_parent else column(table.person_column, table.name), PERSON))
     joined: list[tuple[_Listed, str]] = []
     for field in scan.fields:
         if field.alias not in asked:
+            continue
+        if field.identity is not None:
+            items.append(named(column(table.identity_column(field.name), table.name), field.alias))
             continue
         cell, declared = column(field.name, table.name), table.columns[field.name]
         values = getattr(declared.type, "values", None)
@@ -131,6 +141,11 @@ def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_per
         else:
             items.append(named(reading.read(declared, cell).sql, field.alias))
     rows = select(items or [named(exp.true(), "c")], source(table.name))
+    if of_parent and scan.parent is not None:
+        parent = _scan(scan.parent, {theirs.alias for _, theirs in scan.keys}, lists, with_person=True)
+        names = [(table.identity_column(own.name), theirs.alias) for own, theirs in scan.keys]
+        found = [exp.EQ(this=column(own, table.name), expression=column(theirs, _PARENT)) for own, theirs in names]
+        rows = rows.join(parent.subquery(identifier(_PARENT), copy=False), on=exp.and_(*found, copy=False), copy=False)
     for listed, beside in joined:
         lists[listed.name] = listed.values
         relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(beside), table=True)
@@ -157,7 +172,7 @@ def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_per
     needed = set(asked) | (mentioned([join.condition]) if join.condition is not None else set())
     sides = []
     for relation, ours in ((join.left, 0), (join.right, 1)):
-        own = {field.alias for field in relation.fields} & needed | {pair[ours] for pair in join.keys}
+        own = {field.alias for field in relation.fields} & needed | {pair[ours].alias for pair in join.keys}
         owns = not by_key or join.owner == ("left", "right")[ours]
         if join.kind == "mark" and ours:
             rows = select([column(PERSON)], select_rows(relation, (), lists), "rows", group=[PERSON])
@@ -165,7 +180,7 @@ def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_per
             rows = select_rows(relation, own, lists, owned=owns)
         sides.append(rows)
     left, right = sides
-    pairs = join.keys or ((PERSON, PERSON),)
+    pairs = [(one.alias, other.alias) for one, other in join.keys] or [(PERSON, PERSON)]
     same = [exp.EQ(this=column(ours, "l"), expression=column(theirs, "r")) for ours, theirs in pairs]
     on = exp.and_(*same, *([] if join.condition is None else [exp.Paren(this=join.condition.copy())]), copy=False)
     kept = sorted((alias for alias in asked if join.kind != "mark" or alias != join.fields[-1].alias), key=_place)

@@ -17,8 +17,9 @@ from sordino.privacy.exact import decimal_reading, show
 from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Value
 
-__all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "WITHIN_PERSON", "aggregate", "all_of", "between", "call", "check_name",
-           "constant", "count_where", "if_else", "matched", "negated", "nullif", "number", "when_true"]  # fmt: skip
+__all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "WITHIN_PERSON", "aggregate", "all_of", "between", "call",
+           "check_name", "constant", "count_where", "if_else", "matched", "negated", "nullif", "number",
+           "when_true"]  # fmt: skip
 
 _HUGE = 10**308
 _MANY = 1_000_000

@@ -65,8 +65,9 @@ CASTS = (
 )
 WINDOWS = (
     "a window looks at one person's rows, in SELECT of a subquery",
-    "Write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY day) AS k FROM visits) AS v. Ranks, shares and "
-    "running totals of groups can be computed from the answer: it is public.",
+    "For groups ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer, and ranks, shares and running totals can be "
+    "computed from it. For persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY day) AS k "
+    "FROM visits) AS v.",
 )
 _PAIRS = (
     "two columns are not correlated by one aggregate",
