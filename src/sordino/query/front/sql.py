@@ -14,7 +14,7 @@ from sordino.query.front.shapes import check_query, children, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
 from sordino.query.front.sql_rows import Scope, items, ordinal, read_from, with_tables
-from sordino.query.front.sql_tokens import Words, read_words, shortened
+from sordino.query.front.sql_tokens import COMBINED, Words, read_words, shortened
 from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
 
 __all__ = ["parse", "parse_condition", "parse_having"]
@@ -86,6 +86,8 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
         raise UnsupportedSQL(
             shortened(words.text), "it is not understood", "`sordino docs sql` shows what is supported."
         ) from error
+    if len(trees) == 1 and isinstance(trees[0], exp.SetOperation):
+        raise UnsupportedSQL(shortened(words.text), *COMBINED)
     if len(trees) != 1 or type(trees[0]) is not exp.Select:
         raise UnsupportedSQL(
             shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly."

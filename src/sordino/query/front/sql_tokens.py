@@ -19,6 +19,7 @@ from sordino.errors import UnsupportedSQL
 
 __all__ = [
     "CASTS",
+    "COMBINED",
     "DEEPEST_TEXT",
     "LONGEST",
     "MOST_JOINS",
@@ -82,14 +83,14 @@ _VALUES = (
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
 _SAMPLES = "samples are not supported", "Ask about all rows."
 _GROUPINGS = "GROUP BY takes a plain list of keys", "Ask one question for each level of grouping."
-_COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
+COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
 _PATTERNS = "LIKE is the only pattern", "Write LOWER(name) LIKE 'a%'."
 _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
 _STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE"
 _JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
 
 _REFUSED_WORDS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("EXCEPT", "INTERSECT"), _COMBINED),
+    **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
     "RECURSIVE": _RECURSIVE,
     "LATERAL": _ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),

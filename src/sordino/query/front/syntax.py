@@ -109,6 +109,64 @@ SUPPORTED: tuple[Supported, ...] = (
         ),
     ),
     *_rows(
+        "Persons",
+        (
+            "join on the person",
+            "SELECT sex, AVG(cost) AS cost FROM visits JOIN patients USING (patient_id) GROUP BY sex",
+            'question("visits").join("patients", on="patient_id").group_by("sex").agg(cost=so.mean("cost"))',
+            "both tables have the same persons; LEFT JOIN, too; ON may add conditions",
+        ),
+        (
+            "one row per person",
+            "SELECT n, COUNT(*) AS persons FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) "
+            "AS per_person GROUP BY n",
+            'question("visits").per_person(n=so.count()).group_by("n").agg(persons=so.count())',
+            "the least noise: one person is one row; WITH per_person AS (...), too",
+        ),
+        (
+            "bounds within a person",
+            "SELECT AVG(total) AS m FROM (SELECT patient_id, CLAMP(SUM(cost), 0, 9000) AS total FROM visits "
+            "GROUP BY patient_id) AS per_person",
+            'question("visits").per_person(total=so.sum("cost").clamp(0, 9000)).agg(m=so.mean("total"))',
+            "COUNT and SUM are cut to what max_rows rows reach unless CLAMP says otherwise",
+        ),
+        (
+            "also within a person",
+            "SELECT COUNT(*) AS n FROM (SELECT patient_id, MAX(cost) AS top FROM visits GROUP BY patient_id) "
+            "AS per_person WHERE top > 900",
+            'question("visits").per_person(top=so.max("cost")).where("top > 900").agg(n=so.count())',
+            "MIN, MAX, COUNT(DISTINCT ward), AVG, MEDIAN, QUANTILE, STDDEV, BOOL_OR, BOOL_AND; HAVING",
+        ),
+        (
+            "who is among others",
+            "SELECT COUNT(*) AS n FROM visits WHERE patient_id IN (SELECT patient_id FROM patients WHERE sex = 'f')",
+            'question("visits").where(so.col("patient_id").isin(question("patients").where(so.col("sex") == "f")'
+            '.select("patient_id"))).agg(n=so.count())',
+            "NOT IN, and EXISTS with the person of both, too",
+        ),
+        (
+            "rows in order",
+            "SELECT AVG(cost) AS m FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day DESC) AS k "
+            "FROM visits) AS visits WHERE k = 1",
+            'question("visits").window(k=so.row_number(), order_by="-day").where("k = 1").agg(m=so.mean("cost"))',
+            "LAG, LEAD, FIRST_VALUE, running COUNT and SUM; ties are broken by all columns",
+        ),
+        (
+            "rows of several tables",
+            "SELECT COUNT(*) AS n FROM (SELECT patient_id, day FROM visits UNION ALL SELECT patient_id, day FROM calls) "
+            "AS visits",
+            'question("visits").select("patient_id", "day").union_all(question("calls").select("patient_id", "day"))'
+            ".agg(n=so.count())",
+            "tables with the same persons",
+        ),
+        (
+            "different rows of a person",
+            "SELECT COUNT(*) AS n FROM (SELECT DISTINCT patient_id, ward FROM visits) AS visits",
+            'question("visits").select("patient_id", "ward").distinct().agg(n=so.count())',
+            "the person must be selected",
+        ),
+    ),
+    *_rows(
         "Aggregates",
         ("rows", "COUNT(*)", "so.count()"),
         ("values", "COUNT(cost)", 'so.count("cost")', "values that are not missing"),
@@ -224,16 +282,18 @@ REFUSED: tuple[Refused, ...] = (
     Refused("smallest, largest", "SELECT MAX(age) FROM visits", "QUANTILE(age, 0.99)"),
     Refused("distinct values", "SELECT SUM(DISTINCT cost) FROM visits", "Leave DISTINCT out"),
     Refused("correlations", "SELECT CORR(age, cost) FROM visits", "AVG(x * y)"),
-    Refused("values in a subquery", "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT name FROM wards)", "JOIN wards ON"),
+    Refused("a number of all rows", "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", "first"),
     Refused("most frequent value", "SELECT MODE(city) FROM visits", "ORDER BY n DESC LIMIT 1"),
     Refused("lists", "SELECT STRING_AGG(city, ',') FROM visits", "COUNT or QUANTILE"),
     Refused("arithmetic of aggregates", "SELECT SUM(cost) / COUNT(*) FROM visits", "AVG(a)"),
     Refused("aggregates of aggregates", "SELECT SUM(AVG(cost)) FROM visits", "compute with the answers"),
     Refused("aggregates in WHERE", "SELECT COUNT(*) FROM visits WHERE COUNT(*) > 5", "compute with the answers"),
     Refused("windows", "SELECT SUM(cost) OVER (PARTITION BY ward) FROM visits", "GROUP BY"),
-    Refused("subqueries", "SELECT COUNT(*) FROM (SELECT age FROM visits)", "filter with WHERE"),
-    Refused("common tables", "WITH v AS (SELECT 1) SELECT COUNT(*) FROM v", "filter with WHERE"),
-    Refused("unions", "SELECT COUNT(*) FROM a UNION SELECT COUNT(*) FROM b", "Ask two questions"),
+    Refused("subqueries without a name", "SELECT COUNT(*) FROM (SELECT age FROM visits)", "AS v"),
+    Refused("an order in a subquery", "SELECT COUNT(*) FROM (SELECT age FROM visits LIMIT 5) AS v", "ROW_NUMBER()"),
+    Refused("recursion", "WITH RECURSIVE v AS (SELECT age FROM visits) SELECT COUNT(*) FROM v", "Write the steps out"),
+    Refused("unions of answers", "SELECT COUNT(*) FROM a UNION ALL SELECT COUNT(*) FROM b", "Ask two questions"),
+    Refused("unions without ALL", "SELECT COUNT(*) FROM (SELECT x FROM a UNION SELECT x FROM b) AS c", "UNION ALL"),
     Refused("two statements", "SELECT COUNT(*) FROM visits; DROP TABLE visits", "by itself"),
     Refused("changes", "DROP TABLE visits", "SELECT COUNT(*)"),
     Refused("files", "SELECT COUNT(*) FROM 'visits.parquet'", "declared table"),

@@ -268,6 +268,26 @@ def over_tree(
     return calls.call("clamp", window, *item.limits) if item.limits else window
 
 
+def min_(x: ColumnLike) -> Measure:
+    """The smallest value of one person's rows, for per_person."""
+    return Measure(Aggregate("min", term_tree(x)))
+
+
+def max_(x: ColumnLike) -> Measure:
+    """The largest value of one person's rows, for per_person."""
+    return Measure(Aggregate("max", term_tree(x)))
+
+
+def any_(condition: ColumnLike) -> Measure:
+    """Whether one of one person's rows satisfies a condition, for per_person."""
+    return Measure(Aggregate("any", condition_tree(condition)))
+
+
+def every(condition: ColumnLike) -> Measure:
+    """Whether all of one person's rows satisfy a condition, for per_person."""
+    return Measure(Aggregate("every", condition_tree(condition)))
+
+
 def row_number() -> Over:
     """The place of a row among its person's rows, from 1 on."""
     return Over("row_number")
