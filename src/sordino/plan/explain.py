@@ -36,14 +36,14 @@ def _unit(plan: Plan) -> str:
     table = plan.table
     if table.public:
         return "nobody: this table is public"
-    who = "each row" if table.person is None else f"each {table.person}, with all rows of {table.name} that it names"
+    who = f"each {table.person_name}, with all rows of {table.name} that it names" if table.has_persons else "each row"
     added = table.neighbors is Neighbors.ADD_REMOVE
     return f"{who}; neighbours differ by one, {'added or removed' if added else 'replaced (their number is public)'}"
 
 
 def _bounds(plan: Plan) -> list[str]:
     who = plan.who
-    if plan.table.person is None or plan.table.public:
+    if not plan.table.has_persons:
         return []
     lines = []
     if who.rows > 1 or any(c.partial.bounding != "once" for c in plan.channels) or plan.quantiles:
@@ -55,8 +55,8 @@ def _bounds(plan: Plan) -> list[str]:
 
 def _dropped(plan: Plan) -> list[str]:
     """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
-    person = plan.table.person
-    return [] if person is None or plan.table.public else [f"rows without a {person} name nobody and are left out"]
+    table = plan.table
+    return [f"rows without a {table.person_name} name nobody and are left out"] if table.has_persons else []
 
 
 def explain(plan: Plan) -> str:
@@ -179,7 +179,7 @@ def privacy_statement(plan: Plan) -> str:
     table, price = plan.table, plan.price
     if not price.epsilon:
         return "Exact: everything in this answer is public."
-    who = "row" if table.person is None else table.person
+    who = table.person_name
     added = table.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
     grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {_number(price.delta)}" if price.delta else "")

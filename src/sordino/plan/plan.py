@@ -75,7 +75,7 @@ class Plan:
     @property
     def row_weight(self) -> int:
         """The weight of one whole row in quantiles, and of one whole person in key selection."""
-        return 1 if self.table.person is None else WEIGHT
+        return WEIGHT if self.table.has_persons else 1
 
     @property
     def moved(self) -> int:
@@ -134,7 +134,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
-    row_unit = table.person is None
+    row_unit = not table.has_persons
     certain = (
         row_unit and not table.public and table.neighbors is Neighbors.REPLACE and where is None and not keys
         and all(join.kind == "left" for join in query.joins)
@@ -223,13 +223,13 @@ def _contribution(
     certain: bool,
 ) -> Contribution:
     rows = groups = 1
-    if table.person is not None:
+    if table.has_persons:
         if quantiles or any(channel.partial.bounding != "once" for channel in channels):
             rows = _declared(table, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
         if keys and possible != 1:
             groups = _declared(table, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
             groups = groups if possible is None else min(groups, possible)
-    scaled = table.person is not None and bool(keys) and (possible is None or possible > groups)
+    scaled = table.has_persons and bool(keys) and (possible is None or possible > groups)
     return Contribution(table.neighbors, rows, groups, bool(keys), certain, table.public, scaled)
 
 
@@ -267,7 +267,7 @@ def _lines(scope: Scope, where: Typed | None, keys: tuple[Key, ...], values: Map
     items += [named(value, name) for name, value in values.items()]
     present: list[exp.Expr] = [] if where is None else [where.sql.copy()]
     cells, lists = scope.cells([*items, *present])
-    person = scope.table.person is not None
+    person = scope.table.has_persons
     if person:
         items.insert(0, column("u"))
         present.insert(0, not_null("u"))

@@ -55,6 +55,9 @@ class Scope:
 
     def __init__(self, dataset: Dataset, query: tree.Query) -> None:
         self.table = self._table(dataset, query.table)
+        if self.table.via is not None:
+            rule = "its persons are named through its parent, and such tables cannot be asked yet"
+            raise InvalidInput(f"table {self.table.name!r}", rule, f"Ask {self.table.via.parent} instead.")
         self._joins = [(join, self._public(dataset, join)) for join in query.joins]
         self._used: dict[tuple[str, str], tuple[str, Typed]] = {}
         self._listed: dict[str, _Listed] = {}
