@@ -71,7 +71,7 @@ def test_all_are_neighbours_and_pass_the_gate(neighbors: str, table: str) -> Non
     assert len(around.members) == around.persons > 1
     changed = 0
     for _, other in around.members:
-        if all(rows(other, name) == rows(dataset, name) for name in dataset.tables):
+        if all(sorted(map(repr, rows(other, name))) == sorted(map(repr, rows(dataset, name))) for name in dataset.tables):
             continue
         changed += 1
         assert check(dataset, other, None).ok
