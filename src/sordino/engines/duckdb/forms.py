@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
+from sordino.engines.gate import Identity
 from sordino.query.dataset import Column
 from sordino.query.types import Number
 
-__all__ = ["cell", "convertible", "person", "typed_text"]
+__all__ = ["TEXT", "WHOLE_NUMBERS", "cell", "convertible", "identity", "typed_text"]
+
+WHOLE_NUMBERS, TEXT = "whole numbers", "text"
 
 _WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
 _REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
@@ -27,17 +30,22 @@ def _name(engine_type: str) -> str:
     return re.sub(r"\(.*\)$", "", engine_type.strip().upper(), flags=re.DOTALL).strip()
 
 
-def person(engine_type: str, raw: str) -> str | None:
-    """The canonical person; None where cells of this type do not name persons.
+def identity(engine_type: str, raw: str) -> Identity | None:
+    """The canonical person or key; None where cells of this type do not name persons.
+
+    Whole numbers are compared as such, whatever their widths; only UHUGEINT and HUGEINT would both become floats, where
+    neighbouring numbers are one. So that one, decimals and bytes are compared among their own type only.
 
     Example:
-        >>> person("VARCHAR", "r0"), person("DOUBLE", "r0")
-        ('r0 COLLATE "binary"', None)
+        >>> identity("VARCHAR", "r0"), identity("DOUBLE", "r0")
+        (Identity(sql='r0 COLLATE "binary"', cells='text'), None)
     """
     name = _name(engine_type)
-    if name in _WHOLE or name in ("UHUGEINT", "DECIMAL", "BLOB"):
-        return raw
-    return _text(name, raw) if name in ("VARCHAR", "ENUM", "UUID") else None
+    if name in _WHOLE:
+        return Identity(raw, WHOLE_NUMBERS)
+    if name in ("UHUGEINT", "DECIMAL", "BLOB"):
+        return Identity(raw, engine_type.strip().upper())
+    return Identity(_text(name, raw), TEXT) if name in ("VARCHAR", "ENUM", "UUID") else None
 
 
 def cell(column: Column, engine_type: str, raw: str) -> str | None:
