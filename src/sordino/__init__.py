@@ -62,27 +62,17 @@ if TYPE_CHECKING:
         bucket,
         coalesce,
         col,
-        count,
-        count_distinct,
         date_part,
         date_trunc,
         day,
         greatest,
         least,
         lit,
-        mean,
-        median,
         month,
-        quantile,
         quarter,
-        stddev,
-        variance,
         week,
         when,
         year,
-    )
-    from sordino.query.front.terms import (
-        sum_ as sum,  # noqa: A004
     )
     from sordino.session import Session
 
@@ -132,11 +122,17 @@ _HOME = {
     "WithoutReplacementLoss": "privacy.loss",
     "ZcdpFilter": "accounting.filters",
     "ZcdpLoss": "privacy.loss",
+    "row_number": "query.front.terms",
+    "min": "query.front.terms:min_",
+    "max": "query.front.terms:max_",
+    "lead": "query.front.terms",
+    "lag": "query.front.terms",
+    "first_value": "query.front.terms",
+    "every": "query.front.terms",
+    "any": "query.front.terms:any_",
     "bucket": "query.front.terms",
     "coalesce": "query.front.terms",
     "col": "query.front.terms",
-    "count": "query.front.terms",
-    "count_distinct": "query.front.terms",
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
     "day": "query.front.terms",
@@ -148,24 +144,18 @@ _HOME = {
     "largest_count": "accounting.calibrate",
     "least": "query.front.terms",
     "lit": "query.front.terms",
-    "mean": "query.front.terms",
     "mechanism_from_json": "mechanisms.mechanism",
-    "median": "query.front.terms",
     "month": "query.front.terms",
-    "quantile": "query.front.terms",
     "quarter": "query.front.terms",
     "rounded_sensitivity": "privacy.sensitivity",
     "smallest_scale": "accounting.calibrate",
-    "stddev": "query.front.terms",
-    "sum": "query.front.terms:sum_",
     "total": "accounting.total",
     "truncated_poisson": "privacy.loss",
-    "variance": "query.front.terms",
     "week": "query.front.terms",
     "when": "query.front.terms",
     "year": "query.front.terms",
 }
-"""Where each name lives; behind a colon its name there, if that is another."""
+"""Where each name lives. The names of aggregates (`count`, `mean`, ...) are those of `query/aggregates/registry.py`."""
 
 _MODULES = {"audit": "audit", "divergence": "privacy.divergence", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
@@ -215,11 +205,17 @@ __all__ = [
     "ZcdpFilter",
     "ZcdpLoss",
     "audit",
+    "any",
+    "every",
+    "first_value",
+    "lag",
+    "lead",
+    "max",
+    "min",
+    "row_number",
     "bucket",
     "coalesce",
     "col",
-    "count",
-    "count_distinct",
     "date_part",
     "date_trunc",
     "day",
@@ -234,19 +230,13 @@ __all__ = [
     "least",
     "lit",
     "local",
-    "mean",
     "mechanism_from_json",
-    "median",
     "month",
-    "quantile",
     "quarter",
     "rounded_sensitivity",
     "smallest_scale",
-    "stddev",
-    "sum",
     "total",
     "truncated_poisson",
-    "variance",
     "week",
     "when",
     "year",
@@ -257,13 +247,20 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = import_module(f"sordino.{_MODULES[name]}")
     elif name in _HOME:
-        module, _, other = _HOME[name].partition(":")
-        value = getattr(import_module(f"sordino.{module}"), other or name)
+        value = getattr(import_module(f"sordino.{_HOME[name]}"), name)
+    elif not name.startswith("_") and name in (found := _measures()):
+        return found[name]
     else:
         raise AttributeError(f"module 'sordino' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
+def _measures() -> dict[str, Any]:
+    """The aggregates."""
+    found: dict[str, Any] = import_module("sordino.query.front.terms").measures()
+    return found
+
+
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, *_measures(), "__version__"])

@@ -501,7 +501,7 @@ class _Binder:
             aggregate, limits = _aggregate(part) or (None, None)
             if aggregate is None or part in known:
                 continue
-            argument = None if aggregate.argument is None else typed(aggregate.argument, names.read)
+            argument = typed(aggregate.arguments[0], names.read) if aggregate.arguments else None
             if argument is not None:
                 alias = self._fresh()
                 derived[alias] = argument.sql
