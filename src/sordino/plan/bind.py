@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal, assert_never
 
 from sqlglot import exp
@@ -32,6 +33,7 @@ from sordino.plan.relations import (
 )
 from sordino.plan.rows import mentioned, select_rows
 from sordino.plan.statement import Lines, Values
+from sordino.privacy.exact import readable
 from sordino.query import dataset, tree
 from sordino.query.front.shapes import children
 from sordino.query.meaning import nodes, reading
@@ -42,6 +44,9 @@ from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Text, Truth, Type
 
 __all__ = ["Asked", "ask", "find"]
+
+
+_COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">=", "in"})
 
 
 def find(kind: str, name: str, known: Iterable[str], hint: str) -> str:
@@ -105,16 +110,15 @@ class _Names:
         rule = f"it names rows of another table and is not declared as a column of {what.table}"
         raise InvalidInput(f"column {what.name!r}", rule, f"Declare it under [tables.{what.table}.columns] to read it.")
 
-    def identity(self, expression: tree.Expression) -> Field | None:
-        """The field that identifies a person or a row, if the expression is one."""
+    def identities(self, expression: tree.Expression) -> list[Field]:
+        """The fields that identify a person or a row, if the expression is such a column."""
         if not isinstance(expression, tree.Column):
-            return None
-        return next((field for field in self.of(expression) if field.identity is not None), None)
+            return []
+        return [field for field in self.of(expression) if field.identity is not None]
 
     def is_person(self, expression: tree.Expression) -> bool:
         """Whether an expression is the column that names the protected person."""
-        found = self.identity(expression)
-        return found is not None and found.alias == PERSON
+        return any(field.alias == PERSON for field in self.identities(expression))
 
     def read(self, named: tree.Expression) -> Typed:
         """The cleaned column that a name means."""
@@ -260,7 +264,10 @@ class _Binder:
         if person is not None and table.has_persons:
             fields.append(Field(person, name, PERSON, identity=table.name))
         self._scans += 1
-        fields += [Field(key, name, self._fresh(), identity=table.name, scan=self._scans) for key in table.identities]
+        fields += [
+            Field(key, name, self._fresh(), identity=table.name, scan=self._scans, column=key.lower())
+            for key in table.identities
+        ]
         owner: Literal["person", "row", "nobody"]
         owner = "nobody" if table.public else "person" if table.has_persons else "row"
         whose = Whose(
@@ -279,9 +286,11 @@ class _Binder:
         for member in _outermost(conditions, lambda part: isinstance(part, tree.Member)):
             if isinstance(member, tree.Member):
                 relation, marks[member] = self._marked(relation, first, member)
-        read = _Names(relation, first).read
+        names = _Names(relation, first)
+        read = names.read
         rest: list[exp.Expr] = []
         for one in conditions:
+            _expect_within_cut(one, names)
             sql = condition(one, read, marks).sql
             below = _pushed(relation, sql)
             if below is None:
@@ -293,9 +302,14 @@ class _Binder:
     def _marked(self, relation: Relation, first: str, member: tree.Member) -> tuple[Relation, Typed]:
         """The rows with a mark that says whether their person is among others."""
         inner = self._rows(member.rows)
-        ours, theirs = _Names(relation, first).identity(member.column), inner.fields[0] if len(inner.fields) == 1 else None
-        if ours is None or ours.alias != PERSON or theirs is None or theirs.alias != PERSON:
-            rule = "IN (SELECT ...) and EXISTS look for the row's own person, so that each row depends on one person only"
+        ours = _Names(relation, first).identities(member.column)
+        theirs = [field for field in inner.fields if field.identity is not None]
+        on_person = any(field.alias == PERSON for field in ours) and any(field.alias == PERSON for field in theirs)
+        keyed = None if on_person else self._keyed([(one, other) for one in ours for other in theirs])
+        if not on_person and keyed is None:
+            rule = (
+                "IN (SELECT ...) and EXISTS look for the row's own person, or for rows of the same person by a declared key"
+            )
             hint = (
                 "Write WHERE person IN (SELECT person FROM ...), or look a public table up: "
                 "JOIN wards ON visits.ward = wards.name, with WHERE on its columns."
@@ -303,7 +317,7 @@ class _Binder:
             raise InvalidInput(f"{member.column.name} IN (SELECT ...)", rule, hint)
         _expect_same_persons(relation.whose, inner.whose)
         mark = Field("", "", self._fresh(), Truth(nullable=False), hidden=True)
-        return Join(relation, inner, (*relation.fields, mark), "mark"), mark.typed
+        return Join(relation, inner, (*relation.fields, mark), "mark", keys=keyed[0] if keyed else ()), mark.typed
 
     def _filtered(self, relation: Relation, first: str, where: tree.Expression | None) -> Relation:
         if where is None:
@@ -360,7 +374,8 @@ class _Binder:
     ) -> Relation:
         left, right = ours.relation, theirs.relation
         on_person = any(ours.is_person(one) and theirs.is_person(other) for one, other in pairs)
-        keyed = None if on_person else self._keyed(ours, theirs, pairs)
+        named = [(one, other) for pair in pairs for one in ours.identities(pair[0]) for other in theirs.identities(pair[1])]
+        keyed = None if on_person else self._keyed(named)
         if not on_person and keyed is None:
             person = left.whose.who
             shown = ", ".join(one.name for one, _ in pairs)
@@ -372,7 +387,7 @@ class _Binder:
             _equal(ours.value(one), theirs.value(other), f"JOIN {join.right.name}")
             for one, other in pairs
             if not (ours.is_person(one) and theirs.is_person(other))
-            and not (keyed and any(theirs.identity(other) == known for _, known in keyed[0]))
+            and not (keyed and any(known in theirs.identities(other) for _, known in keyed[0]))
         ]
         shown_right = tuple(
             replace(
@@ -396,19 +411,19 @@ class _Binder:
         return replace(joined, condition=exp.and_(*matches, copy=False)) if matches else joined
 
     def _keyed(
-        self, ours: _Names, theirs: _Names, pairs: Sequence[tuple[tree.Column, tree.Column]]
+        self, named: Sequence[tuple[Field, Field]]
     ) -> tuple[tuple[tuple[Field, Field], ...], Literal["left", "right"]] | None:
         """The pairs that are a whole declared key, by which rows of one side name rows of the other; and whose key it is."""
-        found = [(ours.identity(one), theirs.identity(other)) for one, other in pairs]
-        known = [(one, other) for one, other in found if one is not None and other is not None]
+        known = [pair for pair in named if PERSON not in (pair[0].alias, pair[1].alias)]
         for one, other in known:
             same = [pair for pair in known if (pair[0].scan, pair[1].scan) == (one.scan, other.scan)]
             for child, parent, side in ((0, 1, "right"), (1, 0, "left")):
                 via = self._dataset.tables[(one, other)[child].identity or ""].via
                 if via is None or via.parent != (one, other)[parent].identity:
                     continue
-                named = {(pair[child].name.lower(), pair[parent].name.lower()) for pair in same}
-                if named == {(own.lower(), key.lower()) for own, key in via.keys}:
+                # by the names that the declared tables have, whatever a subquery calls them
+                asked = {(pair[child].column, pair[parent].column) for pair in same}
+                if asked == {(own.lower(), key.lower()) for own, key in via.keys}:
                     return tuple(same), "right" if side == "right" else "left"
         return None
 
@@ -498,7 +513,7 @@ class _Binder:
             fields.append(Field(getattr(key, "name", ""), "", alias, found.type, found.domain))
         by = [key for key in keys if not names.is_person(key)]
         values: dict[str, exp.Expr] = {}
-        cut = False
+        cut: set[str] = set()
         wanted = [item.value for item in rows.items] + ([] if rows.having is None else [rows.having])
         for part in _outermost(wanted, lambda part: part in known or _aggregate(part) is not None):
             aggregate, limits = _aggregate(part) or (None, None)
@@ -510,8 +525,9 @@ class _Binder:
                 derived[alias] = argument.sql
                 argument = Typed(argument.type, column(alias), argument.constant, argument.domain)
             made = within_person(aggregate, argument, whose.max_rows, limits)
-            cut = cut or (limits is None and aggregate.function in ("count", "sum") and whose.max_rows is not None)
             alias = self._fresh()
+            if limits is None and aggregate.function in ("count", "sum") and whose.max_rows is not None:
+                cut.add(alias)
             values[alias] = made.sql
             known[part] = Typed(made.type, column(alias), domain=made.domain)
         inner = Derive(relation, relation.fields, derived)
@@ -521,7 +537,7 @@ class _Binder:
         }
         fields += [Field("", "", alias, known[part].type, hidden=True) for part, alias in
                    ((part, known[part].sql.name) for part in known) if alias in values]  # fmt: skip
-        result: Relation = PerPerson(inner, tuple(fields), aliases, values | one_value, cut=cut)
+        result: Relation = PerPerson(inner, tuple(fields), aliases, values | one_value, cut=bool(cut))
 
         def read(leaf: tree.Expression) -> Typed:
             if isinstance(leaf, tree.Column):
@@ -539,7 +555,8 @@ class _Binder:
             if item.value in known or not names.is_person(item.value):
                 made = typed(item.value, read, known)
                 alias = self._fresh()
-                shown.append(Field(item.name, "", alias, made.type, made.domain))
+                beyond = made.sql.name in cut if isinstance(made.sql, exp.Column) else False
+                shown.append(Field(item.name, "", alias, made.type, made.domain, cut=beyond))
                 computed[alias] = made.sql
         return Derive(result, tuple(shown), computed)
 
@@ -562,7 +579,7 @@ class _Binder:
         first, *others = parts
         columns = [[field for field in part.fields if field.type is not None] for part in parts]
         for part, own in zip(others, columns[1:], strict=True):
-            _expect_same_persons(first.whose, part.whose)
+            _expect_same_persons(first.whose, part.whose, by_row=True)
             if len(own) != len(columns[0]) or _person_places(part) != _person_places(first):
                 rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
                 raise InvalidInput("UNION ALL", rule, "Select the same columns in the same order in each part.")
@@ -655,9 +672,13 @@ def _sides(ours: _Names, theirs: _Names, pair: tuple[tree.Column, tree.Column]) 
     return one, other
 
 
-def _expect_same_persons(ours: Whose, theirs: Whose) -> None:
+def _expect_same_persons(ours: Whose, theirs: Whose, *, by_row: bool = False) -> None:
+    """Refuse rows that could belong to two persons; `by_row` says that they stay apart, so that each may be a person."""
     what = f"{', '.join(ours.tables)} and {', '.join(theirs.tables)} together"
-    if "row" in (ours.owner, theirs.owner):
+    if ours.owner != theirs.owner and "nobody" in (ours.owner, theirs.owner):
+        rule = "one of them is public, and the rows of the other belong to persons"
+        raise InvalidInput(what, rule, "Look the public table up by JOIN instead.")
+    if not (by_row and ours.owner == theirs.owner) and "row" in (ours.owner, theirs.owner):
         rule = 'each row of a table with unit = "row" is another person, so that its rows belong to no one else\'s'
         raise InvalidInput(what, rule, "Declare the column that names the person as unit of both tables.")
     if ours.persons != theirs.persons:
@@ -666,6 +687,26 @@ def _expect_same_persons(ours: Whose, theirs: Whose) -> None:
     if ours.neighbors is not theirs.neighbors:
         rule = 'one table is declared with neighbors = "add_remove", the other with "replace"'
         raise InvalidInput(what, rule, "Declare the same for both.")
+
+
+def _expect_within_cut(expression: tree.Expression, names: _Names) -> None:
+    """Refuse to compare a number that we cut with one beyond the cut: the comparison would say nothing."""
+    for part in _outermost([expression], lambda part: isinstance(part, tree.Call) and part.function in _COMPARED):
+        if not isinstance(part, tree.Call):
+            continue
+        written = [one.value for one in part.arguments if isinstance(one, tree.Literal)]
+        for one in part.arguments:
+            field = names.value(one) if isinstance(one, tree.Column) else None
+            if field is None or not field.cut or not isinstance(field.type, Number):
+                continue
+            low, high = field.type.lower, field.type.upper
+            for number in written:
+                if isinstance(number, int | Fraction) and not (low is None or low <= number) & (
+                    high is None or number <= high
+                ):
+                    rule = f"{field.name} was cut to {readable(low or 0)} to {readable(high or 0)}, what max_rows rows reach"
+                    hint = "Write the bounds into the subquery: CLAMP(COUNT(*), 0, 1000) AS n, for example."
+                    raise InvalidInput(f"{field.name} compared with {readable(Fraction(number))}", rule, hint)
 
 
 def _pushed(relation: Relation, sql: exp.Expr) -> Relation | None:
