@@ -649,7 +649,7 @@ def _outermost(expressions: Iterable[tree.Expression], wanted: Callable[[tree.Ex
     def walk(expression: tree.Expression) -> Iterator[tree.Expression]:
         if wanted(expression):
             yield expression
-        else:
+        elif not isinstance(expression, tree.Member):  # its rows have names of their own
             for child in children(expression):
                 yield from walk(child)
 
@@ -704,7 +704,7 @@ def _expect_within_cut(expression: tree.Expression, names: _Names) -> None:
                 if isinstance(number, int | Fraction) and not (low is None or low <= number) & (
                     high is None or number <= high
                 ):
-                    rule = f"{field.name} was cut to {readable(low or 0)} to {readable(high or 0)}, what max_rows rows reach"
+                    rule = f"{field.name} was cut to {readable(low or Fraction(0))} to {readable(high or Fraction(0))}, what max_rows rows reach"
                     hint = "Write the bounds into the subquery: CLAMP(COUNT(*), 0, 1000) AS n, for example."
                     raise InvalidInput(f"{field.name} compared with {readable(Fraction(number))}", rule, hint)
 

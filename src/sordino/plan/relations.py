@@ -33,9 +33,9 @@ class Field:
     """One column of a relation: its name and the name that qualifies it, its alias in SQL, and what is public of it.
 
     Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table `identity`
-    by its key `column`; `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so that
-    it can be grouped by its place. A `hidden` column is found by its qualified name only. A value that was `cut` to a bound
-    by us stands for all beyond it.
+    by its key `column`; `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so
+    that it can be grouped by its place. A `hidden` column is found by its qualified name only. A value that was `cut` to a
+    bound by us stands for all beyond it.
     """
 
     name: str
