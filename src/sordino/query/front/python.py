@@ -23,9 +23,11 @@ from sordino.query.front.terms import (
     bucket,
     coalesce,
     col,
+    concat,
     condition_tree,
     count,
     count_distinct,
+    date_diff,
     date_part,
     date_trunc,
     day,
@@ -40,6 +42,7 @@ from sordino.query.front.terms import (
     stddev,
     sum_,  # fmt: skip
     term_tree,
+    time_bucket,
     variance,
     week,
     when,
@@ -48,9 +51,9 @@ from sordino.query.front.terms import (
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Aggregate, Column, Expression, Join, Order, Output, Query
 
-__all__ = ["Asks", "Measure", "Question", "Term", "When", "bucket", "coalesce", "col", "count", "count_distinct",
-           "date_part", "date_trunc", "day", "greatest", "least", "lit", "mean", "median", "month", "quantile",
-           "quarter", "stddev", "sum_", "variance", "week", "when", "year"]  # fmt: skip
+__all__ = ["Asks", "Measure", "Question", "Term", "When", "bucket", "coalesce", "col", "concat", "count", "count_distinct",
+           "date_diff", "date_part", "date_trunc", "day", "greatest", "least", "lit", "mean", "median", "month",
+           "quantile", "quarter", "stddev", "sum_", "time_bucket", "variance", "week", "when", "year"]  # fmt: skip
 
 
 class Asks(Protocol):
