@@ -55,8 +55,8 @@ _ONE_SELECT = (
 )
 _READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
 CASTS = (
-    "the types of casts are DATE, TIMESTAMP, INTEGER, BIGINT and DOUBLE, written CAST(x AS DATE) or x::DATE",
-    "Leave it out: declared columns have their types. ROUND(x, 2) rounds; write dates as DATE '2024-01-31'.",
+    "casts are to DATE, TIMESTAMP, INTEGER, BIGINT and DOUBLE",
+    "Write CAST(x AS DATE) or x::DATE, or leave it out: declared columns have their types. ROUND(x, 2) rounds.",
 )
 WINDOWS = (
     "window functions are not supported",
@@ -239,6 +239,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, outside: bool) -> Token:
     named = outside and _begins_table(tokens, i)
     if kind == _T.STRING and named:
         raise _refuse(text, token, ("files cannot be read by a question", "Ask about a declared table by its name."))
+    if kind == _T.STRING and after and after.token_type == _T.STRING:
+        raise _refuse(text, token, ("two texts stand side by side", "Write 'a' || 'b', or a sign between them."))
     if kind in _LEAVES - {_T.VAR}:
         if kind == _T.NUMBER and after and after.start == token.end + 1 and after.token_type not in _SYMBOLS:
             raise _refuse(

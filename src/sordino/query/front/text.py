@@ -46,8 +46,8 @@ _OPERATORS = {
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }
-_FUNCTIONS = {"abs", "bucket", "ceil", "clamp", "coalesce", "date_diff", "date_part", "date_trunc", "dayname", "exp",
-              "floor", "greatest", "least", "length", "ln", "log10", "lower", "monthname", "power", "round", "sqrt",
+_FUNCTIONS = {"abs", "bucket", "cast", "ceil", "clamp", "coalesce", "date_diff", "date_part", "date_trunc", "dayname",
+              "exp", "floor", "greatest", "least", "length", "ln", "log10", "lower", "monthname", "power", "round", "sqrt",
               "substr", "time_bucket", "upper"}  # fmt: skip
 _MOST_DIGITS = 40
 """What the parser takes in one number, those of the exponent included."""
