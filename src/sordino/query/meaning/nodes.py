@@ -7,6 +7,7 @@ as text and inside the engine (whose NULLIF is a CASE with two copies).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from fractions import Fraction
@@ -19,8 +20,8 @@ from sordino.query.tree import Value
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
-__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped_whole", "constant", "greatest", "least",
-           "let", "nearest_double", "not_nan", "not_zero", "null", "place_in", "real", "text_list",
+__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped", "clamped_whole", "constant", "finite",
+           "greatest", "least", "let", "nearest_double", "not_nan", "not_zero", "null", "place_in", "real", "text_list",
            "try_cast", "whole"]  # fmt: skip
 
 _KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp.DType.BOOLEAN, "varchar": exp.DType.VARCHAR,
@@ -121,6 +122,20 @@ def not_zero(sql: exp.Expression) -> exp.Expression:
     return let(sql, lambda v: case([(exp.EQ(this=v.copy(), expression=real(0.0)), null("double"))], v.copy()))
 
 
+def finite(sql: exp.Expression) -> exp.Expression:
+    """A DOUBLE with NaN, which is above everything, and infinities as NULL."""
+    return let(sql, lambda v: case([(exp.LTE(this=exp.Abs(this=v.copy()), expression=real(sys.float_info.max)), v.copy())]))
+
+
+def clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
+    """A value moved into [lower, upper]; comparisons with NULL are not true, so NULL falls through to the end.
+
+    The engine orders infinite dates rightly.
+    """
+    below, above = exp.LT(this=x.copy(), expression=lower), exp.GT(this=x.copy(), expression=upper)
+    return case([(below, lower.copy()), (above, upper.copy())], x.copy())
+
+
 def as_number(typed: Typed) -> Number:
     """The type of an expression that must be a number."""
     if not isinstance(typed.type, Number):
@@ -155,13 +170,8 @@ def as_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
 
 
 def clamped_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
-    """A BIGINT clamped into [lower, upper]; comparisons with NULL are not true, so NULL stays NULL."""
-
-    def clamped(v: exp.Expression) -> exp.Expression:
-        below, above = exp.LT(this=v.copy(), expression=whole(lower)), exp.GT(this=v.copy(), expression=whole(upper))
-        return case([(below, whole(lower)), (above, whole(upper))], v.copy())
-
-    return let(sql, clamped)
+    """A BIGINT clamped into [lower, upper]; NULL stays NULL."""
+    return let(sql, lambda v: clamped(v, whole(lower), whole(upper)))
 
 
 def _text_is_clean(value: str) -> bool:
