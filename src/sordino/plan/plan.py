@@ -16,6 +16,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.channels import Channel, Quantiles, Source, channels_of
 from sordino.plan.cost import Cost
+from sordino.plan.dialects import DEFAULT
 from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.keys import Key, all_keys, bind_key
 from sordino.plan.price import Parts, Price
@@ -87,8 +88,8 @@ class Plan:
         """All that runs."""
         return (*((self.statement,) if self.statement else ()), *self.cells)
 
-    def sql(self, dialect: str = "duckdb") -> str:
-        """The SQL that runs, in one dialect."""
+    def sql(self, dialect: str = DEFAULT) -> str:
+        """The SQL that runs, in the dialect of one engine; InvalidInput for any other."""
         return ";\n\n".join(statement.pretty(dialect) for statement in self.statements)
 
     @cached_property
