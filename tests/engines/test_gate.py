@@ -28,12 +28,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import sordino as so
+from engine_plug import Plug
 from sordino.engines.duckdb import DuckDB, database, scratch
 from sordino.engines.duckdb.sources import one_file
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement
 from sordino.query.tree import Aggregate, Call, Column, Expression, Literal, Output, Query, Table
-from sordino.release import exact_groups
 
 AGE: dict[str, Any] = {"type": "int", "min": 0, "max": 100}
 
@@ -47,9 +47,9 @@ def declared(source: Any, columns: dict[str, Any] | None = None, **options: Any)
 
 
 def exact(dataset: so.Dataset, sql: str | Query = "SELECT COUNT(*) AS n FROM data") -> Any:
-    with so.Session(dataset) as session:
-        made = session.preview(sql, epsilon=1)
-        groups = exact_groups(made, [session._engine.run(statement) for statement in made.statements])
+    plug = Plug()
+    with so.Session(dataset, engine=plug) as session:
+        groups = plug.exact_groups(session.preview(sql, epsilon=1))
         return (
             groups.keys,
             [vector.tolist() for vector in groups.vectors.values()],
@@ -581,11 +581,12 @@ def test_no_function_fails_on_extreme_cells(kind: str, tmp_path: Path) -> None:
 def test_zoned_moments_are_read_in_utc_wherever_it_runs(tmp_path: Path) -> None:
     code = """
     import sys, pyarrow as pa, sordino as so
+    from sordino.engines.duckdb import DuckDB
     at = pa.array([0, 3600 * 10**6 * 23], pa.int64()).cast(pa.timestamp("us", tz="America/New_York"))
     data = so.Dataset(pa.table({"at": at}), unit="row", columns={"at": {"type": "datetime"}}, budget={"epsilon": 10**6})
     with so.Session(data) as session:
         made = session.preview("SELECT COUNT(*) AS n FROM data WHERE DATE_PART('hour', at) IN (0, 23)", epsilon=1)
-        print(session._engine.run(made.statements[0]).sums.tolist())
+        print(DuckDB(data.tables.values()).run(made.statements[0]).sums.tolist())
     """
     for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
         environment = {**os.environ, "TZ": zone}
@@ -642,6 +643,7 @@ KILLED = """
 import os, signal, sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from sordino.engines.duckdb import DuckDB
+from engine_plug import Plug
 engine = DuckDB([])
 (engine._scratch.path / "spilled.tmp").write_text("private rows")
 if len(sys.argv) > 2:

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from sordino.query import dataset
 from sordino.query.meaning import intervals, nodes
+from sordino.query.meaning.neutral import ItemOf
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
@@ -107,7 +108,7 @@ def _text(text: Text, sql: exp.Expression) -> exp.Expression:
         # an unlisted category is NULL; the cast turns the engine's own enumerations into text
         # looked up by its place, which keeps the engine's dictionaries: CASE ... IN takes thirty times as long
         place = nodes.place_in(text.values, nodes.cast(sql.copy(), "varchar"))
-        return exp.Anonymous(this="LIST_EXTRACT", expressions=[nodes.text_list(text.values), place])
+        return ItemOf(this=nodes.text_list(text.values), expression=place)
     cell = nodes.cast(sql.copy(), "varchar")
     if text.longest is None:
         return cell
