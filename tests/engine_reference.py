@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from query.reference import clean, evaluate
+from query.trees import Lookup, lookups
 from sordino.audit.replayed.distances import Cells, Exactly, Vector, exactly
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.duckdb.sources import enter
@@ -107,7 +108,7 @@ def reference(
     cells = {release.name: _quantile(plan, release, lines) for release in plan.drawn}
     found = None
     if plan.private_keys:
-        if plan.table.person is None:
+        if plan.whose.by_row:
             found = dict(Counter(line.key for line in lines))
         else:
             shares = ((key, _person_weight(plan, [1] * g, 1, "laplace")) for keys, g in weights.values() for key in keys)
@@ -118,13 +119,15 @@ def reference(
 def _lines(
     plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]
 ) -> Iterable[_Line]:
-    table, query = plan.table, plan.query
+    query = plan.query
+    name, joins = lookups(query)
+    table = dataset.tables[name]
     for number, raw in enumerate(rows):
         person = number if table.person is None else _name(raw[table.person])
         if person is None:
             continue
         row: dict[str, Any] | None = _cleaned(table, raw, "")
-        for join in query.joins:
+        for join in joins:
             row = None if row is None else _looked_up(join, dataset.tables[join.table], public[join.table], row)
         if row is None or (query.where is not None and evaluate(query.where, row) is not True):
             continue
@@ -142,7 +145,7 @@ def _cleaned(table: Table, raw: Mapping[str, Any], prefix: str) -> dict[str, Any
     return {f"{prefix}{name}": clean(column, raw[name]) for name, column in table.columns.items()}
 
 
-def _looked_up(join: tree.Join, table: Table, rows: Sequence[Any], row: dict[str, Any]) -> dict[str, Any] | None:
+def _looked_up(join: Lookup, table: Table, rows: Sequence[Any], row: dict[str, Any]) -> dict[str, Any] | None:
     """The row with the public columns; where several public rows share a key, the smallest cell of each column."""
     found = [_cleaned(table, raw, f"{table.name}.") for raw in rows]
     for left, right in join.on:
@@ -229,7 +232,7 @@ def _vectors(
         vector = _row_vector(partial, evaluate(arguments[0], line.row) if arguments else None)
         if vector is not None:
             own[line.person, line.key].append(vector)
-    if plan.table.person is None:
+    if plan.whose.by_row:
         return _add((key, tuple(unit * v for v in vector)) for (_, key), vectors in own.items() for vector in vectors)
     bounded = {at: _bounded(plan, partial, vectors) for at, vectors in own.items()}
     sizes: dict[Any, list[int]] = defaultdict(list)
@@ -297,7 +300,7 @@ def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dic
     totals: dict[Cells, Counter[int]] = defaultdict(Counter)
     for groups in own.values():
         for key, counts in groups.items():
-            if plan.table.person is None:
+            if plan.whose.by_row:
                 totals[key] += counts
                 continue
             n, sizes = counts.total(), [min(c.total(), plan.who.rows) for c in groups.values()]

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from query.trees import Lookup, asked
 from sordino.query.dataset import Dataset
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Output, Query
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Output, Query
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]
@@ -272,9 +273,9 @@ class Questions:
         keys = tuple(dict.fromkeys(self.key(joined) for _ in range(self.rng.choice([0, 0, 1, 1, 2]))))
         aggregates = list(dict.fromkeys(self.aggregate(joined) for _ in range(self.rng.choice([1, 1, 2, 3]))))
         where = self.truth(2, joined) if self.rng.random() < 0.4 else None
-        joins = (Join("wards", ((Column("c"), "ward"),), self.rng.choice(["left", "inner"])),) if joined else ()
+        joins = (Lookup("wards", ((Column("c"), "ward"),), self.rng.choice(["left", "inner"])),) if joined else ()
         values: list[Expression | Aggregate] = [*keys, *aggregates]
-        return Query("data", tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys, joins)
+        return asked("data", tuple(Output(f"o{i}", v) for i, v in enumerate(values)), where, keys, joins)
 
     def aggregate(self, joined: bool) -> Aggregate:
         """One aggregate."""

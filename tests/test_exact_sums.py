@@ -23,7 +23,7 @@ from sordino.audit.replayed.distances import Exactly, moved
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.sensitivity import WEIGHT
-from sordino.query.dataset import Dataset
+from sordino.query.dataset import Dataset, Table
 from sordino.query.front.sql import parse
 
 BIG = 2**53
@@ -59,11 +59,17 @@ def declared(table: pa.Table, unit: str, y: dict[str, Any], neighbors: str = "ad
     return Dataset(table, unit=unit, neighbors=neighbors, columns=columns, budget={"epsilon": 100, "delta": 1e-6}, **bounds)
 
 
+DECLARED: dict[int, tuple[Plan, Table]] = {}
+"""The declared table of each plan; plans are kept, so that no two have one number."""
+
+
 def planned(text: str, dataset: Dataset, family: Any = "laplace") -> Plan:
     assert dataset.budget is not None
-    return make_plan(
+    plan = make_plan(
         parse(text), dataset, Cost.offered(epsilon=1, mechanism=family), TwoMeterFilter(dataset.budget, Fraction(0))
     )
+    DECLARED[id(plan)] = plan, dataset.tables["data"]
+    return plan
 
 
 def table_of(values: Sequence[float]) -> pa.Table:
@@ -80,7 +86,7 @@ def table_of(values: Sequence[float]) -> pa.Table:
 
 
 def run(plan: Plan, table: pa.Table, threads: int = 1) -> Exactly:
-    bench(threads).load({"data": plan.table}, {"data": table})
+    bench(threads).load({"data": DECLARED[id(plan)][1]}, {"data": table})
     return bench(threads).run(plan)
 
 

@@ -59,20 +59,37 @@ if TYPE_CHECKING:
     from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
     from sordino.query.dataset import Dataset, Table
     from sordino.query.front.terms import (
+        any_ as any,  # noqa: A004
+    )
+    from sordino.query.front.terms import (
         bucket,
         coalesce,
         col,
+        concat,
+        date_diff,
         date_part,
         date_trunc,
         day,
+        every,
+        first_value,
         greatest,
+        lag,
+        lead,
         least,
         lit,
         month,
         quarter,
+        row_number,
+        time_bucket,
         week,
         when,
         year,
+    )
+    from sordino.query.front.terms import (
+        max_ as max,  # noqa: A004
+    )
+    from sordino.query.front.terms import (
+        min_ as min,  # noqa: A004
     )
     from sordino.session import Session
 
@@ -122,25 +139,36 @@ _HOME = {
     "WithoutReplacementLoss": "privacy.loss",
     "ZcdpFilter": "accounting.filters",
     "ZcdpLoss": "privacy.loss",
+    "any": "query.front.terms:any_",
     "bucket": "query.front.terms",
     "coalesce": "query.front.terms",
     "col": "query.front.terms",
+    "concat": "query.front.terms",
+    "date_diff": "query.front.terms",
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
     "day": "query.front.terms",
     "delta_if_fixed_in_advance": "accounting.fixed_in_advance",
     "epsilon_if_fixed_in_advance": "accounting.fixed_in_advance",
+    "every": "query.front.terms",
+    "first_value": "query.front.terms",
     "global_sensitivity": "privacy.sensitivity",
     "greatest": "query.front.terms",
     "group": "accounting.group",
+    "lag": "query.front.terms",
     "largest_count": "accounting.calibrate",
+    "lead": "query.front.terms",
     "least": "query.front.terms",
     "lit": "query.front.terms",
+    "max": "query.front.terms:max_",
     "mechanism_from_json": "mechanisms.mechanism",
+    "min": "query.front.terms:min_",
     "month": "query.front.terms",
     "quarter": "query.front.terms",
     "rounded_sensitivity": "privacy.sensitivity",
+    "row_number": "query.front.terms",
     "smallest_scale": "accounting.calibrate",
+    "time_bucket": "query.front.terms",
     "total": "accounting.total",
     "truncated_poisson": "privacy.loss",
     "week": "query.front.terms",
@@ -196,10 +224,13 @@ __all__ = [
     "WithoutReplacementLoss",
     "ZcdpFilter",
     "ZcdpLoss",
+    "any",
     "audit",
     "bucket",
     "coalesce",
     "col",
+    "concat",
+    "date_diff",
     "date_part",
     "date_trunc",
     "day",
@@ -207,18 +238,26 @@ __all__ = [
     "divergence",
     "epsilon_if_fixed_in_advance",
     "errors",
+    "every",
+    "first_value",
     "global_sensitivity",
     "greatest",
     "group",
+    "lag",
     "largest_count",
+    "lead",
     "least",
     "lit",
     "local",
+    "max",
     "mechanism_from_json",
+    "min",
     "month",
     "quarter",
     "rounded_sensitivity",
+    "row_number",
     "smallest_scale",
+    "time_bucket",
     "total",
     "truncated_poisson",
     "week",
@@ -231,7 +270,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = import_module(f"sordino.{_MODULES[name]}")
     elif name in _HOME:
-        value = getattr(import_module(f"sordino.{_HOME[name]}"), name)
+        module, _, other = _HOME[name].partition(":")
+        value = getattr(import_module(f"sordino.{module}"), other or name)
     elif not name.startswith("_") and name in (found := _measures()):
         return found[name]
     else:

@@ -21,6 +21,7 @@ from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
 from sordino.plan import arithmetic
+from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
 from sordino.plan.releases import Drawn, Sums
@@ -109,7 +110,7 @@ def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Ans
     return finished(noisy, groups.public, plan, receipt)
 
 
-def rehearse(plan: Plan, dialect: str = "duckdb") -> None:
+def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
     """Answer made-up numbers before anything is charged: whatever could fail without data being at fault fails here.
 
     The promise, the notes and the SQL are made now and kept by the plan. Noise, intervals, HAVING, ORDER BY and the stored
@@ -173,7 +174,7 @@ def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, rec
     values: dict[str, Any] = {**noisy.vectors, **behind, **noisy.drawn}
     columns: list[KeyColumn | EstimateColumn] = []
     for output in plan.query.outputs:
-        if isinstance(output.value, tree.Aggregate | tree.Combined):
+        if tree.aggregates_in(output.value):
             columns.append(_estimated(plan, output.name, output.value, values, len(noisy.keys)))
         else:
             columns.append(_key_column(plan, output, noisy.keys))
@@ -225,14 +226,12 @@ def _drawn(release: Drawn, groups: list[Cells], plan: Plan) -> list[tuple[Any, .
     return [draws.draw(cells, release.epsilon, release.moved, confidence) for cells in groups]
 
 
-def _estimated(
-    plan: Plan, name: str, value: tree.Aggregate | tree.Combined, values: Mapping[str, Any], groups: int
-) -> EstimateColumn:
-    if isinstance(value, tree.Combined):
-        found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)
-    else:
+def _estimated(plan: Plan, name: str, value: tree.Expression, values: Mapping[str, Any], groups: int) -> EstimateColumn:
+    if isinstance(value, tree.Aggregate):
         release = plan.release(value)
         found = release.estimated(value, values[release.name], float(plan.cost.confidence))
+    else:
+        found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)
     bounds = (0.0, None) if plan.cost.nonnegative and found.never_negative else (None, None)
     return EstimateColumn(name, found.estimates, found.whole, bounds)
 

@@ -205,7 +205,7 @@ def test_an_engine_that_fails_on_one_input_only(monkeypatch: pytest.MonkeyPatch)
 def test_a_plan_that_looks_at_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def peeking(query: Any, data: Dataset, *rest: Any) -> Any:
         least = tree.Call(">", (tree.Column("age"), tree.Literal(len(data.tables["visits"].source.frame))))
-        return plan.make_plan(tree.Query(query.table, query.outputs, least), data, *rest)
+        return plan.make_plan(tree.Query(query.source, query.outputs, least), data, *rest)
 
     monkeypatch.setattr(query_replay, "make_plan", peeking)
     report = replay("SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2)), epsilon=1)

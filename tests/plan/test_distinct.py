@@ -60,7 +60,7 @@ def table(rows: list[Row]) -> pa.Table:
 
 
 def declared(unit: str, **options: Any) -> so.Dataset:
-    bounds = {} if unit == "row" else {"max_rows": 2, "max_groups": 2}
+    bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2, "max_groups": 2}
     budget = {"epsilon": 100, "delta": 1e-6}
     return so.Dataset(table([]), name="data", unit=unit, columns=COLUMNS, budget=budget, **bounds, **options)
 

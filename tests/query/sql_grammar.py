@@ -17,9 +17,11 @@ from typing import Any, assert_never
 from hypothesis import strategies as st
 from sqlglot.dialects.duckdb import DuckDB
 
-from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, call, negated
+from query.trees import Lookup as Looked
+from query.trees import asked, lookups
+from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, DIFFERENCE_UNITS, call, negated
 from sordino.query.front.shapes import shape
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Join, Literal, Order, Output, Query
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query
 
 __all__ = ["VISITS", "Lookup", "Vocabulary", "conditions", "expressions", "queries", "to_sql"]
 
@@ -132,15 +134,24 @@ class _Drawer:
 
     def number_tree(self, depth: int) -> Expression:
         x = self.expression("number", depth)
-        match self.one("operator", "%", "neg", "plain", "round", "bucket", "least", "length", "date", "same"):
+        match self.one(
+            "operator", "%", "neg", "plain", "round", "bucket", "least", "length", "date", "same", "clamp", "days"
+        ):
             case "operator":
-                return call(self.one("+", "-", "*", "/"), x, self.expression("number", depth))
+                return call(self.one("+", "-", "*", "/", "power"), x, self.expression("number", depth))
+            case "clamp":
+                return call("clamp", x, Literal(-5), Literal(self.integer(-5, 1000)))
+            case "days":
+                kind, unit = self.one("day", "moment"), self.one(*DIFFERENCE_UNITS[:4])
+                return call("date_diff", Literal(unit), self.expression(kind, depth), self.expression(kind, depth))
             case "%":
                 return call("%", call("floor", x), Literal(self.integer(1, 100)))
             case "neg":
                 return negated(x)
             case "plain":
-                return call(self.one("abs", "floor", "ceil", "round"), x)
+                if self.integer(0, 4) == 0:
+                    return call("cast", Literal(self.one("integer", "bigint", "double")), x)
+                return call(self.one("abs", "floor", "ceil", "round", "ln", "log10", "exp", "sqrt"), x)
             case "round":
                 return call("round", x, Literal(self.integer(-2, 3)))
             case "bucket":
@@ -162,9 +173,13 @@ class _Drawer:
 
     def text_tree(self, depth: int) -> Expression:
         x = self.expression("text", depth)
-        match self.integer(0, 3):
+        match self.integer(0, 5):
             case 0:
                 return call(self.one("lower", "upper"), x)
+            case 4:
+                return call("||", call("substr", x, Literal(1), Literal(9)), Literal(self.one(*self.words.words)))
+            case 5:
+                return call(self.one("dayname", "monthname"), self.expression(self.one("day", "moment"), depth))
             case 1:
                 return call("substr", x, Literal(self.integer(1, 5)))
             case 2:
@@ -177,6 +192,10 @@ class _Drawer:
 
     def day_tree(self, depth: int) -> Expression:
         x = self.expression("day", depth)
+        if self.integer(0, 4) == 0:
+            return call("cast", Literal("date"), self.expression("moment", depth))
+        if self.integer(0, 4) == 0:
+            return call("time_bucket", Literal(f"{self.integer(1, 99)} {self.one('day', 'week', 'months')}"), x)
         return self.same("day", depth) or call("date_trunc", Literal(self.one(*DATE_UNITS[:5])), x)
 
     def moment_leaf(self, _: int) -> Expression:
@@ -205,7 +224,11 @@ class _Drawer:
             case "null":
                 return call("is_null", self.expression(self.one("number", "text", "truth", "day"), depth))
             case "like":
-                return call("like", self.expression("text", depth), Literal(self.one("a%", "%b_", "", "it's", "%")))
+                return call(
+                    self.one("like", "ilike"),
+                    self.expression("text", depth),
+                    Literal(self.one("a%", "%b_", "", "it's", "%")),
+                )
             case _:
                 return self.same("truth", depth) or self.expression("truth", depth)
 
@@ -264,8 +287,8 @@ def conditions(words: Vocabulary, depth: int = 3) -> st.SearchStrategy[Expressio
 @st.composite
 def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Query:
     """A question; with a few keys, aggregates, conditions and joins."""
-    lookups = tuple(lookup for lookup in words.lookups if draw(st.integers(0, 2)) == 0)
-    drawer = _Drawer(draw, words, lookups)
+    chosen = tuple(lookup for lookup in words.lookups if draw(st.integers(0, 2)) == 0)
+    drawer = _Drawer(draw, words, chosen)
     found = {shape(key): key for key in drawer.some(lambda: drawer.key(depth), 0, 2)}
     values: list[Expression | Aggregate] = list(found.values())
     values += [drawer.aggregate(depth) for _ in range(draw(st.integers(1, 3)))]
@@ -273,14 +296,14 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
     names = [f"{drawer.one('n', 'Out', 'the total')}{i}" for i in range(len(values))]
     measured = [name for name, value in zip(names, values, strict=True) if isinstance(value, Aggregate)]
     ordered = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
-    return Query(
-        table=words.table,
+    return asked(
+        words.table,
         outputs=tuple(Output(name, value) for name, value in zip(names, values, strict=True)),
         where=drawer.expression("truth", depth) if draw(st.booleans()) else None,
         keys=tuple(found.values()),
         joins=tuple(
-            Join(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), drawer.one("left", "inner"))
-            for lookup in lookups
+            Looked(lookup.table, tuple((Column(ours), theirs) for ours, theirs in lookup.on), drawer.one("left", "inner"))
+            for lookup in chosen
         ),
         having=drawer.having(measured, depth) if draw(st.booleans()) else None,
         order=tuple(Order(name, draw(st.booleans())) for name in ordered),
@@ -292,8 +315,9 @@ def queries(draw: st.DrawFn, words: Vocabulary = VISITS, depth: int = 2) -> Quer
 def to_sql(query: Query) -> str:
     """The question as SQL; parsing it gives the question back."""
     outputs = ", ".join(f"{_aggregate(output.value)} AS {_name(output.name)}" for output in query.outputs)
-    joins = "".join(_join(query.table, join) for join in query.joins)
-    sql = f"SELECT {outputs} FROM {_name(query.table)}{joins}"
+    table, joined = lookups(query)
+    joins = "".join(_join(table, join) for join in joined)
+    sql = f"SELECT {outputs} FROM {_name(table)}{joins}"
     if query.where is not None:
         sql += f" WHERE {_sql(query.where)}"
     if query.keys:
@@ -307,7 +331,7 @@ def to_sql(query: Query) -> str:
     return sql + (f" OFFSET {query.offset}" if query.offset else "")
 
 
-def _join(asked: str, join: Join) -> str:
+def _join(asked: str, join: Looked) -> str:
     pairs = (f"{_name(asked)}.{_name(ours.name)} = {_name(join.table)}.{_name(theirs)}" for ours, theirs in join.on)
     return f" {'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON " + " AND ".join(pairs)
 
@@ -359,8 +383,10 @@ def _call(function: str, arguments: list[str]) -> str:
             return f"({arguments[0]} IS NULL)"
         case "in":
             return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
-        case "like":
-            return f"({arguments[0]} LIKE {arguments[1]})"
+        case "like" | "ilike":
+            return f"({arguments[0]} {function.upper()} {arguments[1]})"
+        case "cast":
+            return f"CAST({arguments[1]} AS {arguments[0][1:-1]})"
         case "and" | "or":
             return "(" + f" {function.upper()} ".join(arguments) + ")"
         case _ if not function[0].isalpha():

@@ -98,7 +98,8 @@ def test_the_page_of_the_docs_is_read_as_it_says(tmp_path: Path) -> None:
 def test_every_kind_and_key_is_on_the_page() -> None:
     page = PAGE.read_text()
     words = ["int", "float", "bool", "category", "text", "date", "datetime", "min", "max", "step", "values", "max_length",
-             "source", "table", "unit", "neighbors", "max_rows", "max_groups", "public", "key", "key_delta"]  # fmt: skip
+             "source", "table", "unit", "persons", "via", "neighbors", "max_rows", "max_groups", "public", "key",
+             "key_delta"]  # fmt: skip
     assert [w for w in words if f"`{w}`" not in page] == []
 
 
@@ -688,7 +689,7 @@ a_column = st.one_of(
         st.dictionaries(column_keys, garbage, max_size=4),
     ),
 )
-table_keys = ["source", "unit", "table", "neighbors", "max_rows", "max_groups", "public", "key", "columns"]
+table_keys = ["source", "unit", "persons", "via", "table", "neighbors", "max_rows", "max_groups", "public", "key", "columns"]
 a_table = st.builds(
     lambda sure, wild, columns: sure | {"columns": columns} | wild,
     st.fixed_dictionaries({"source": st.just("v.duckdb"), "unit": st.sampled_from(["row", "p"])}),

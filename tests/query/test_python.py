@@ -15,13 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import sordino as so
+from query.trees import Lookup, lookups
 from sordino import count, mean
 from sordino.errors import InvalidInput, UnsupportedSQL
 from sordino.query.front.python import Question
 from sordino.query.front.shapes import LARGEST
 from sordino.query.front.sql import parse
 from sordino.query.front.terms import Measure, Term, col, lit, when
-from sordino.query.tree import Aggregate, Column, Expression, Join, Literal, Output, Query
+from sordino.query.tree import Aggregate, Column, Expression, Literal, Output, Query
 
 from query.sql_grammar import queries  # isort: skip
 from query.sql_grammar import _sql as expression_sql  # isort: skip
@@ -130,7 +131,11 @@ class TestTerms:
             lambda: col("a").like("\\%"),
             lambda: col("a").round(UNTYPED / 2), lambda: col("a").bucket(0), lambda: col("a").bucket(col("b")),
             lambda: col("a").substr(0),
-            lambda: col("a").date_part("century"), lambda: col("a").date_trunc("minute"), lambda: so.year(UNTYPED),
+            lambda: col("a").date_part("century"), lambda: col("a").date_trunc("second"), lambda: so.year(UNTYPED),
+            lambda: col("a").clamp(0, col("b")), lambda: col("a").cast("text"), lambda: col("a").time_bucket("5 seconds"),
+            lambda: col("a").time_bucket(UNTYPED), lambda: so.date_diff("week", "a", "b"),
+            lambda: so.date_diff("day", "a", UNTYPED),
+            lambda: col("a").ilike(UNTYPED), lambda: so.concat(UNTYPED),
             lambda: so.mean(UNTYPED),
             lambda: so.quantile("a", 2), lambda: so.quantile("a", "0.5"), lambda: so.count_distinct(col("a") + 1),
             lambda: when(UNTYPED, 1),
@@ -171,8 +176,11 @@ class TestQuestion:
         )
 
     def test_joins(self) -> None:
-        joins = Question("t").join("u", on="x").join("v", on=["y", "z"]).agg(n=count()).query.joins
-        assert joins == (Join("u", ((Column("x"), "x"),)), Join("v", ((Column("y"), "y"), (Column("z"), "z"))))
+        query = Question("t").join("u", on="x").join("v", on=["y", "z"]).agg(n=count()).query
+        assert lookups(query)[1] == (
+            Lookup("u", ((Column("x"), "x"),)),
+            Lookup("v", ((Column("y"), "y"), (Column("z"), "z"))),
+        )
 
     def test_a_key_asked_twice_is_one_key(self) -> None:
         query = Question("t").group_by("a", b="A").agg(n=count()).query
@@ -239,7 +247,7 @@ class TestQuestion:
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(queries())
     def test_texts_and_terms_mean_the_same(self, query: Query) -> None:
-        tables = Question(query.table, joins=query.joins)
+        tables = Question(query.source)
         keys = {output.name: Term(output.value) for output in query.outputs if not isinstance(output.value, Aggregate)}
         measures = {o.name: Measure(o.value) for o in query.outputs if isinstance(o.value, Aggregate)}
         asked = tables.group_by(**keys).agg(**measures)

@@ -158,5 +158,6 @@ def test_a_name_is_registered_once() -> None:
 
 @pytest.mark.parametrize("word", ["count_distinct", "stddev_samp", "var_pop"])
 def test_an_aggregate_is_named_in_its_own_file_only(word: str) -> None:
-    named = [path.name for path in SOURCE.rglob("*.py") if word in path.read_text(encoding="utf-8")]
+    """But for what one person's own rows are summed up to, which needs no noise."""
+    named = {path.name for path in SOURCE.rglob("*.py") if word in path.read_text(encoding="utf-8")} - {"own_rows.py"}
     assert len(named) <= 1, named

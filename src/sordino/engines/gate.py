@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
 
-__all__ = ["Admitted", "PinnedFile", "SourceColumn", "admitted", "expect_columns", "expect_distinct", "pinned", "unreadable"]
+__all__ = ["Admitted", "Identity", "PinnedFile", "SourceColumn", "admitted", "expect_columns", "expect_comparable",
+           "expect_distinct", "parent_keys", "pinned", "shared_key", "unreadable"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,27 @@ class SourceColumn:
 
 
 @dataclass(frozen=True)
+class Identity:
+    """The canonical form of a person or of a key: the engine's expression, and in words what its cells are.
+
+    Cells of the same words are compared by = as they are grouped and joined; others are never compared (gate.md, A6).
+    """
+
+    sql: str
+    cells: str
+
+
+@dataclass(frozen=True)
 class Admitted:
-    """A column that is read: under which name, from which place in the source, by which expression of the engine."""
+    """A column that is read: under which name, from which place in the source, by which expression of the engine.
+
+    `cells` is what an identity's cells are, in words; empty for declared columns.
+    """
 
     name: str
     place: int
     sql: str
+    cells: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,44 +110,96 @@ def unreadable(table: Table, reason: str) -> InvalidDeclaration:
 def admitted(
     table: Table,
     columns: Sequence[SourceColumn],
-    person: Callable[[str, int], str | None],
+    identity: Callable[[str, str, int], Identity | None],
     cell: Callable[[Column, str, int], str | None],
     convertible: Callable[[str], str],
 ) -> tuple[Admitted, ...]:
-    """The person, if the table names one, and every declared column, each by its place in the source.
+    """The person, if the table names one, its keys and every declared column, each by its place in the source.
 
-    `person` and `cell` give the engine's expression for a type at a place, None where the type is not on its list;
-    `convertible` says in words what to do with such a type. Names are compared without regard to case; a source in which
-    that is ambiguous is refused.
+    `identity` (of a name and a type at a place) and `cell` give the engine's expression, None where the type is not on its
+    list; `convertible` says in words what to do with such a type. Names are compared without regard to case; a source in
+    which that is ambiguous is refused.
     """
     expect_distinct(table, [column.name for column in columns])
     where = f"tables.{table.name}"
     found = []
-    if table.person is not None:
-        key = f"{where}.unit = {show(table.person)}"
-        place = _place(table, key, table.person, columns)
-        sql = person(columns[place].type, place)
-        if sql is None:
+    for offered, name, key in _identities(table):
+        place = _place(table, key, name, columns)
+        form = identity(name, columns[place].type, place)
+        if form is None:
             rule = f"the source holds {_word(columns[place].type)}, and a person is named by whole numbers or by text"
             raise InvalidDeclaration(key, rule, convertible(columns[place].type))
-        found.append(Admitted(table.person_column, place, sql))
+        found.append(Admitted(offered, place, form.sql, form.cells))
     for name, column in table.columns.items():
         key = f"{where}.columns.{name}"
         place = _place(table, key, name, columns)
         sql = cell(column, columns[place].type, place)
         if sql is None:
             rule = f"the source holds {_word(columns[place].type)}, which is not read as {column.kind}"
-            raise InvalidDeclaration(f"{key} with type = {column.kind!r}", rule, convertible(columns[place].type))
+            zone = "Leave zone out: it says how moments that have a time zone are read. "
+            hint = zone * (column.zone is not None) + convertible(columns[place].type)
+            raise InvalidDeclaration(f"{key} with type = {column.kind!r}", rule, hint)
         found.append(Admitted(name, place, sql))
     return tuple(found)
+
+
+def _identities(table: Table) -> Iterator[tuple[str, str, str]]:
+    """The person and the keys: as what the engine offers each, its name in the source, and what to call it in errors."""
+    if table.person is not None:
+        yield table.person_column, table.person, f"tables.{table.name}.unit = {show(table.person)}"
+    for name in table.identities:
+        own = table.via is not None and name.lower() in map(str.lower, table.via.own)
+        what = f"tables.{table.name}.via.{name}" if own else f"tables.{table.name}: the key {show(name)} that a via names"
+        yield table.identity_column(name), name, what
+
+
+def expect_comparable(tables: Sequence[Table], entered: Mapping[str, Sequence[Admitted]]) -> None:
+    """Refuse tables whose persons, or keys, cannot be compared: = would convert one of them, and could merge two persons.
+
+    `entered` is what was admitted of each table, by its name.
+    """
+    cells = {(name, column.name): column.cells for name, columns in entered.items() for column in columns}
+    by_name = {table.name: table for table in tables}
+    first: dict[str, Table] = {}
+    for table in tables:
+        if table.person is not None and table.persons is not None:
+            other = first.setdefault(table.persons, table)
+            hint = f"or write persons in one of the tables if these are not the same {table.persons}"
+            held, wanted = cells[table.name, table.person_column], cells[other.name, other.person_column]
+            _expect_same(table, table.person, held, f"{other.name}.{other.person}", wanted, hint)
+        if table.via is None:
+            continue
+        for own, key in table.via.keys:
+            other = by_name[table.via.parent]
+            hint = "or, where a CSV file holds it, declare it there as the other one is (int or text)"
+            held, wanted = cells[table.name, table.identity_column(own)], cells[other.name, other.identity_column(key)]
+            _expect_same(table, own, held, f"{other.name}.{key}", wanted, hint)
+
+
+def _expect_same(table: Table, name: str, held: str, other: str, wanted: str, hint: str) -> None:
+    if held != wanted:
+        rule = f"it holds {held}, and {other}, with which it is compared, holds {wanted}"
+        raise InvalidDeclaration(f"tables.{table.name}: {show(name)}", rule, f"Convert one of them in its source; {hint}.")
+
+
+def parent_keys(tables: Iterable[Table]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The tables that others name by a via, with the columns by which they do: no two rows may share them."""
+    yield from dict.fromkeys((table.via.parent, table.via.of_parent) for table in tables if table.via is not None)
+
+
+def shared_key(table: Table, key: Sequence[str]) -> InvalidDeclaration:
+    """The error of a parent of which two rows share their key; it tells no value."""
+    rule = "two of its rows share this key, so that rows which name it could belong to two persons"
+    hint = "Keep one row for each key in the source, or name more columns of it in via."
+    return InvalidDeclaration(f"tables.{table.name} by {', '.join(key)}", rule, hint)
 
 
 def expect_columns(table: Table, names: Sequence[str]) -> None:
     """Refuse a source without the declared unit or a declared column, from the names of its columns alone."""
     expect_distinct(table, names)
     columns = [SourceColumn(name, "") for name in names]
-    if table.person is not None:
-        _place(table, f"tables.{table.name}.unit = {show(table.person)}", table.person, columns)
+    for _, name, key in _identities(table):
+        _place(table, key, name, columns)
     for name in table.columns:
         _place(table, f"tables.{table.name}.columns.{name}", name, columns)
 

@@ -74,9 +74,7 @@ class Terms:
             hint = "Add [budget] with epsilon and delta, or pass budget=Budget(1, 1e-6)."
             raise InvalidDeclaration("a dataset without a budget", "a session needs to know what may be spent", hint)
         protected = sorted(
-            (table.name, table.person or "row", table.neighbors.value)
-            for table in dataset.tables.values()
-            if not table.public
+            (table.name, table.unit, table.neighbors.value) for table in dataset.tables.values() if not table.public
         )
         return Terms(tuple(protected), Allowance(dataset.budget, dataset.reserved_delta or Fraction(0)))
 

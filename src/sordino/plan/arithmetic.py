@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from sordino.plan.releases import Drawn, Sums
 from sordino.privacy.exact import float_upper
 from sordino.query.aggregates.estimates import Estimated, Estimates
 from sordino.query.aggregates.moments import divided, outward
-from sordino.query.tree import Aggregate, Combined, Literal
+from sordino.query.tree import Aggregate, Call, Expression, Literal, aggregates_in
 
 __all__ = ["error", "estimated", "pieces"]
 
-Value = Aggregate | Combined | Literal
 Find = Callable[[Aggregate], Sums | Drawn]
 """The release that answers an aggregate."""
 
@@ -50,7 +49,7 @@ class _Linear:
         return _Linear(factor * self.constant, weights, self.whole and factor.denominator == 1)
 
 
-def _linear(value: Value, find: Find) -> _Linear | None:
+def _linear(value: Expression, find: Find) -> _Linear | None:
     """The value as a weighted sum of released numbers; None if it is none."""
     match value:
         case Literal(constant):
@@ -66,13 +65,12 @@ def _linear(value: Value, find: Find) -> _Linear | None:
                 if weights is None
                 else _Linear(Fraction(0), {release.name: weights}, release.partial.is_whole(function))
             )
-        case Combined(function, parts):
+        case Call(function, parts):
             first, *others = (_linear(part, find) for part in parts)
             if first is None or None in others:
                 return None
             return _combined(function, first, *(other for other in others if other is not None))
-        case _:
-            assert_never(value)
+    raise AssertionError(value)
 
 
 _ZERO = _Linear()
@@ -93,21 +91,21 @@ def _combined(function: str, first: _Linear, second: _Linear = _ZERO) -> _Linear
     return None
 
 
-def pieces(value: Value, find: Find) -> int:
+def pieces(value: Expression, find: Find) -> int:
     """How many intervals are combined, each of which may miss."""
     linear = _linear(value, find)
     if linear is not None:
         return 1 if linear.weights else 0
-    if not isinstance(value, Combined) or _quotient(value, find) is not None:
+    if not isinstance(value, Call) or _quotient(value, find) is not None:
         return 1
-    return sum(pieces(part, find) for part in value.parts)
+    return sum(pieces(part, find) for part in value.arguments)
 
 
-def _quotient(value: Value, find: Find) -> tuple[_Linear, _Linear] | None:
+def _quotient(value: Expression, find: Find) -> tuple[_Linear, _Linear] | None:
     """Top and bottom of a quotient of linear values, if it is one."""
-    if not isinstance(value, Combined) or value.function != "/":
+    if not isinstance(value, Call) or value.function != "/":
         return None
-    top, bottom = (_linear(part, find) for part in value.parts)
+    top, bottom = (_linear(part, find) for part in value.arguments)
     return None if top is None or bottom is None or not bottom.weights else (top, bottom)
 
 
@@ -121,7 +119,7 @@ class _Noisy:
     confidence: Fraction
     groups: int
 
-    def estimates(self, value: Value) -> Estimates:
+    def estimates(self, value: Expression) -> Estimates:
         """The value with its interval."""
         linear = _linear(value, self.find)
         if linear is not None:
@@ -134,7 +132,7 @@ class _Noisy:
             case Aggregate():
                 release = self.find(value)
                 return release.estimated(value, self.values[release.name], float(self.confidence)).estimates
-            case Combined(function, parts):
+            case Call(function, parts):
                 return _intervals(function, *(self.estimates(part) for part in parts))
             case _:
                 raise AssertionError(value)
@@ -233,9 +231,9 @@ def _spanned(value: Floats, ends: list[Floats]) -> Estimates:
     return Estimates(value, np.minimum.reduce(ends), np.maximum.reduce(ends))
 
 
-def estimated(value: Combined, find: Find, values: Mapping[str, Any], confidence: Fraction, groups: int) -> Estimated:
+def estimated(value: Expression, find: Find, values: Mapping[str, Any], confidence: Fraction, groups: int) -> Estimated:
     """The answer column of arithmetic of aggregates, from what was released, by the names of releases."""
-    found = [find(aggregate) for aggregate in value.aggregates]
+    found = [find(aggregate) for aggregate in aggregates_in(value)]
     sums = {release.name: release for release in found if isinstance(release, Sums)}
     each = 1 - (1 - confidence) / max(1, pieces(value, find))
     linear = _linear(value, find)
@@ -245,10 +243,10 @@ def estimated(value: Combined, find: Find, values: Mapping[str, Any], confidence
     return Estimated(estimates, linear is not None and linear.whole)
 
 
-def error(value: Combined, find: Find, confidence: Fraction) -> float | None:
+def error(value: Expression, find: Find, confidence: Fraction) -> float | None:
     """The half-width to expect where it does not depend on data; else None."""
     linear = _linear(value, find)
     if linear is None:
         return None
-    sums = {release.name: release for release in map(find, value.aggregates) if isinstance(release, Sums)}
+    sums = {release.name: release for release in map(find, aggregates_in(value)) if isinstance(release, Sums)}
     return _Noisy(find, sums, {}, confidence, 0)._reach(linear)

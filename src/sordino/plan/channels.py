@@ -14,7 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
-from sordino.plan.scope import Scope
+from sordino.plan.bind import Asked
 from sordino.query import tree
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Draws
@@ -54,7 +54,7 @@ class _Wanted:
     aggregates: list[Aggregate] = field(default_factory=list)
 
 
-def channels_of(asked: Mapping[Aggregate, str], scope: Scope, *, certain: bool) -> tuple[list[Channel], list[Column]]:
+def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) -> tuple[list[Channel], list[Column]]:
     """The channels and columns that answer the aggregates; each aggregate comes with a name for what it is of."""
     sums: dict[Arguments, _Wanted] = {}
     drawn: dict[tuple[str, Arguments], _Wanted] = {}

@@ -23,18 +23,22 @@ _ASTRONOMICAL = 100
 
 
 def _unit(plan: Plan) -> str:
-    table = plan.table
-    if table.public:
+    whose = plan.whose
+    if whose.public:
         return "nobody: this table is public"
-    who = "each row" if table.person is None else f"each {table.person}, with all rows of {table.name} that it names"
-    added = table.neighbors is Neighbors.ADD_REMOVE
+    tables = " and ".join(whose.tables)
+    who = "each row" if whose.owner == "row" else f"each {whose.who}, with all rows of {tables} that it names"
+    added = whose.neighbors is Neighbors.ADD_REMOVE
     return f"{who}; neighbours differ by one, {'added or removed' if added else 'replaced (their number is public)'}"
 
 
 def _bounds(plan: Plan) -> list[str]:
     who = plan.who
-    if plan.table.person is None or plan.table.public:
+    if plan.whose.owner != "person":
         return []
+    if plan.whose.by_row:
+        cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
+        return [*cut, "a person has at most one row here"]
     lines = []
     if who.rows > 1 or any(release.partial.bounding != "once" for release in plan.sums) or plan.drawn:
         lines.append(f"within a group a person weighs at most as much as {who.rows} rows (max_rows)")
@@ -45,14 +49,14 @@ def _bounds(plan: Plan) -> list[str]:
 
 def _dropped(plan: Plan) -> list[str]:
     """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
-    person = plan.table.person
-    return [] if person is None or plan.table.public else [f"rows without a {person} name nobody and are left out"]
+    whose = plan.whose
+    return [f"rows without a {whose.who} name nobody and are left out"] if whose.owner == "person" else []
 
 
 def explain(plan: Plan) -> str:
     """The whole plan as text."""
     price = plan.price
-    lines = [f"Plan for {plan.table.name}", f"  protects     {_unit(plan)}"]
+    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}"]
     lines += [f"  dropped      {line}" for line in _dropped(plan)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     if plan.keys:
@@ -145,11 +149,11 @@ def _factor(epsilon: Fraction) -> str:
 
 def privacy_statement(plan: Plan) -> str:
     """What is promised about one answer, in plain words."""
-    table, price = plan.table, plan.price
+    whose, price = plan.whose, plan.price
     if not price.epsilon:
         return "Exact: everything in this answer is public."
-    who = "row" if table.person is None else table.person
-    added = table.neighbors is Neighbors.ADD_REMOVE
+    who = "row" if whose.owner == "row" else whose.who
+    added = whose.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
     grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {four_digits(price.delta)}" if price.delta else "")
     rest = f", but for events of probability {four_digits(price.delta)}" if price.delta else ""

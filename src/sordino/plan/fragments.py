@@ -50,7 +50,7 @@ def count_rows() -> exp.Expr:
 
 def select(
     items: Sequence[exp.Expr],
-    source: exp.Select | exp.Table | str,
+    source: exp.Query | exp.Table | str,
     alias: str = "",
     *,
     where: Sequence[exp.Expr] = (),

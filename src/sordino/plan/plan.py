@@ -5,7 +5,7 @@ Every error that a user can make is raised here, before anything is spent or any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -14,24 +14,24 @@ from sqlglot import exp
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
-from sordino.plan import arithmetic, fragments
+from sordino.plan import arithmetic
+from sordino.plan.bind import ask
 from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
-from sordino.plan.fragments import named, not_null, select
+from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import Key, all_keys, bind_key
 from sordino.plan.price import Price
 from sordino.plan.pricing import best_price
+from sordino.plan.relations import Whose
 from sordino.plan.releases import Drawn, Keys, Release, Sums
-from sordino.plan.scope import Scope
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
-from sordino.plan.statement import Lines, Statement, Term, cell_sums, chosen_values, group_sums
+from sordino.plan.statement import Statement, Term, cell_sums, chosen_values, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
-from sordino.query.dataset import Dataset, Table
+from sordino.query.dataset import Dataset
 from sordino.query.having import check_having, check_order
-from sordino.query.meaning.expressions import condition, typed
+from sordino.query.meaning.expressions import typed
 from sordino.query.meaning.listed import expect_listed_keys
-from sordino.query.typed import Typed
 
 __all__ = ["Plan", "make_plan"]
 
@@ -45,7 +45,7 @@ class Plan:
     """What runs, what it costs and how its numbers become an answer; printing it explains it. Nothing here is from data."""
 
     query: tree.Query
-    table: Table
+    whose: Whose
     cost: Cost
     keys: tuple[Key, ...]
     who: Contribution
@@ -93,8 +93,8 @@ class Plan:
         own = (getattr(release, "statement", None) for release in self.releases)
         return tuple(statement for statement in (self.statement, *own) if statement is not None)
 
-    def sql(self, dialect: str = "duckdb") -> str:
-        """The SQL that runs, in one dialect."""
+    def sql(self, dialect: str = DEFAULT) -> str:
+        """The SQL that runs, in the dialect of one engine; InvalidInput for any other."""
         return ";\n\n".join(statement.pretty(dialect) for statement in self.statements)
 
     @cached_property
@@ -125,30 +125,27 @@ class Plan:
         return self.explain()
 
     def __repr__(self) -> str:
-        return f"Plan({self.table.name}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"
+        tables = ", ".join(self.whose.tables)
+        return f"Plan({tables}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"
 
 
 def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
     """The plan of a query at a cost, for what the meter still allows."""
-    scope = Scope(dataset, query)
-    table = scope.table
-    where = condition(query.where, scope.read) if query.where is not None else None
+    rows = ask(query, dataset)
+    whose = rows.whose
     _check_names(query)
-    keys = tuple(bind_key(_key_name(query, key), typed(key, scope.read)) for key in query.keys)
+    keys = tuple(bind_key(_key_name(query, key), typed(key, rows.read)) for key in query.keys)
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
-    row_unit = table.person is None
-    certain = (
-        row_unit and not table.public and table.neighbors is Neighbors.REPLACE and where is None and not keys
-        and all(join.kind == "left" for join in query.joins)
-    )  # fmt: skip
-    channels, columns = channels_of(_asked(query), scope, certain=certain)
+    certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
+    channels, columns = channels_of(_asked(query), rows, certain=certain)
     _expect_few_draws(columns, possible)
-    who = _contribution(table, channels, columns, keys, possible, certain=certain)
+    who = _contribution(whose, channels, columns, keys, possible, certain=certain)
     groups = who.groups if who.scaled else None
-    weight = 1 if row_unit else WEIGHT
+    weight = 1 if whose.by_row else WEIGHT
+    key_cells = [key.sql for key in keys]
 
     asked: list[Release] = []
     terms: list[Term] = []
@@ -158,7 +155,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
         term = Term(channel.partial, str(i), tuple(own))
         if channel.partial.bounding == "choose":
-            alone = chosen_values(_lines(scope, where, keys, own), term, rows=who.rows, groups=groups)
+            alone = chosen_values(rows.lines(key_cells, own), term, rows=who.rows, groups=groups)
             asked.append(Sums(f"s{i}", who, 1, None, channel, alone))
             continue
         unit = weight if who.scaled or channel.partial.bounding == "scale" else 1
@@ -166,7 +163,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         terms.append(term)
         values |= own
     for i, column in enumerate(columns):
-        lines = _lines(scope, where, keys, {"q": column.value})
+        lines = rows.lines(key_cells, {"q": column.value})
         asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", rows=who.rows, groups=groups)))
     if private:
         asked.append(Keys("keys", who, weight, None))
@@ -176,9 +173,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     statement = None
     if terms or private:
         norm: Norm = "l1" if price.family == "laplace" else "l2"
-        lines = _lines(scope, where, keys, values)
+        lines = rows.lines(key_cells, values)
         statement = group_sums(lines, terms, rows=who.rows, groups=groups, norm=norm, found=private)
-    plan = Plan(query, table, cost, keys, who, price, statement, note)
+    plan = Plan(query, whose, cost, keys, who, price, statement, note)
     _expect_small(plan)
     return plan
 
@@ -216,8 +213,8 @@ def _asked(query: tree.Query) -> dict[tree.Aggregate, str]:
 
 def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Drawn:
     """Draws whose intervals leave room for those that arithmetic combines with them."""
-    found = [output.value for output in query.outputs if isinstance(output.value, tree.Combined)]
-    own = [value for value in found if any(aggregate in release.answers for aggregate in value.aggregates)]
+    values = [output.value for output in query.outputs]
+    own = [value for value in values if any(aggregate in release.answers for aggregate in tree.aggregates_in(value))]
     return replace(release, pieces=max((arithmetic.pieces(value, partial(_answering, asked)) for value in own), default=1))
 
 
@@ -246,7 +243,7 @@ def _check_names(query: tree.Query) -> None:
 
 
 def _contribution(
-    table: Table,
+    whose: Whose,
     channels: list[Channel],
     columns: list[Column],
     keys: tuple[Key, ...],
@@ -255,42 +252,26 @@ def _contribution(
     certain: bool,
 ) -> Contribution:
     rows = groups = 1
-    if table.person is not None:
+    if not whose.by_row:
         if columns or any(channel.partial.bounding != "once" for channel in channels):
-            rows = _declared(table, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
+            rows = _declared(whose, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
         if keys and possible != 1:
-            groups = _declared(table, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
+            groups = _declared(whose, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
             groups = groups if possible is None else min(groups, possible)
-    scaled = table.person is not None and bool(keys) and (possible is None or possible > groups)
-    return Contribution(table.neighbors, rows, groups, bool(keys), certain, table.public, scaled)
+    scaled = not whose.by_row and bool(keys) and (possible is None or possible > groups)
+    return Contribution(whose.neighbors, rows, groups, bool(keys), certain, whose.public, scaled)
 
 
-def _declared(table: Table, name: str, example: int, meaning: str, most: int) -> int:
-    value: int | None = getattr(table, name)
+def _declared(whose: Whose, name: str, example: int, meaning: str, most: int) -> int:
+    value: int | None = getattr(whose, name)
     if value is None:
+        table = whose.tables[0]
         rule = f"this query needs to know {meaning}, and bounds are never guessed"
-        hint = f"Add the line `{name} = {example}` under [tables.{table.name}]."
-        raise InvalidInput(f"tables.{table.name} without {name}", rule, hint)
+        hint = f"Add the line `{name} = {example}` under [tables.{table}]."
+        raise InvalidInput(f"tables.{table} without {name}", rule, hint)
     if value > most:
         raise InvalidInput(f"{name} = {value}", f"it can be at most {most}", "Choose a smaller bound: noise grows with it.")
     return value
-
-
-def _lines(scope: Scope, where: Typed | None, keys: tuple[Key, ...], values: Mapping[str, exp.Expr]) -> Lines:
-    """Person, keys and some values of the rows that satisfy the condition; rows without a person are dropped.
-
-    Each statement has lines with its own values only, so that all of them together grow with the question.
-    """
-    items = [named(key.sql.copy(), f"k{i}") for i, key in enumerate(keys)]
-    items += [named(value, name) for name, value in values.items()]
-    present: list[exp.Expr] = [] if where is None else [where.sql.copy()]
-    cells, lists = scope.cells([*items, *present])
-    person = scope.table.person is not None
-    if person:
-        items.insert(0, fragments.column("u"))
-        present.insert(0, not_null("u"))
-    lines = select(items or [named(exp.true(), "c")], cells, "cells", where=present)
-    return Lines(lines, tuple(f"k{i}" for i in range(len(keys))), person, lists)
 
 
 def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float | None]]:
@@ -302,7 +283,7 @@ def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float 
         for output in query.outputs:
             if isinstance(output.value, tree.Aggregate):
                 found[output.name] = find(output.value).error(output.value, float(cost.confidence), rows)
-            elif isinstance(output.value, tree.Combined):
+            elif tree.aggregates_in(output.value):
                 found[output.name] = arithmetic.error(output.value, find, cost.confidence)
         return found
 

@@ -18,7 +18,7 @@ from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.types import Text, Type
 
-__all__ = ["Column", "Dataset", "Kind", "Source", "Table"]
+__all__ = ["Column", "Dataset", "Kind", "Source", "Table", "Via"]
 
 Kind: TypeAlias = Literal["int", "float", "bool", "category", "text", "date", "datetime"]
 V = TypeVar("V")
@@ -48,10 +48,14 @@ class _Frozen(Mapping[str, V]):
 
 @dataclass(frozen=True)
 class Column:
-    """One declared column: what kind of cells the source holds, and what is public of their values."""
+    """One declared column: what kind of cells the source holds, and what is public of their values.
+
+    Moments with a time zone are read as the time that clocks showed in `zone`; without one, in UTC.
+    """
 
     kind: Kind
     type: Type
+    zone: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +81,33 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Via:
+    """How a row names its parent: the parent's table, and pairs of an own column and the parent's that it equals."""
+
+    parent: str
+    keys: tuple[tuple[str, str], ...]
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns of the table itself."""
+        return tuple(own for own, _ in self.keys)
+
+    @property
+    def of_parent(self) -> tuple[str, ...]:
+        """The parent's key: no two rows of the parent share it."""
+        return tuple(theirs for _, theirs in self.keys)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{own} = {self.parent}.{theirs}" for own, theirs in self.keys)
+
+
+@dataclass(frozen=True)
 class Table:
-    """One declared table; `person` is the column that names the protected person, None where each row is another person.
+    """One declared table. Whose rows they are is one of four: `public`, nobody's; `person`, the column that names the
+    person; `via`, the persons of the parent rows that they name; else each row is another person.
+
+    `persons` is the kind of persons: tables of the same kind speak of the same persons. `identities` are the columns that
+    are keys of some `via`, of this table or of a child; a `Dataset` fills them in, and what a `via` table has of its parent.
 
     Within one group a person weighs at most as much as `max_rows` rows, and in one answer at most as much as in
     `max_groups` groups. A public table protects nobody; its `key` is the set of columns that no two of its rows share.
@@ -93,9 +122,14 @@ class Table:
     max_groups: int | None = None
     public: bool = False
     key: tuple[str, ...] = ()
+    persons: str | None = None
+    via: Via | None = None
+    identities: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", _Frozen(self.columns))
+        if self.persons is None and self.person is not None:
+            object.__setattr__(self, "persons", self.person.casefold())
 
     @classmethod
     def declare(
@@ -103,6 +137,8 @@ class Table:
         source: Any,
         *,
         unit: str | None = None,
+        persons: str | None = None,
+        via: Mapping[str, str] | None = None,
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         name: str | None = None,
         table: str | None = None,
@@ -125,13 +161,44 @@ class Table:
         from sordino.query import declaration
 
         given = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
-        given |= {"max_rows": max_rows, "max_groups": max_groups, "public": public}
+        given |= {"max_rows": max_rows, "max_groups": max_groups, "public": public, "persons": persons, "via": via}
         return declaration.python_table(name, {k: v for k, v in given.items() if v is not None})
 
     @property
+    def has_persons(self) -> bool:
+        """Whether rows belong to persons who may have several, named by a column or through a parent."""
+        return self.person is not None or self.via is not None
+
+    @property
+    def person_name(self) -> str:
+        """What a protected person is called: its column, the kind of persons through a parent, or "row"."""
+        return self.person or self.persons or "row"
+
+    @property
+    def unit(self) -> str:
+        """Who is protected, as a ledger holds it; the persons are told where they are not called like their column."""
+        if self.via is not None:
+            return f"{self.persons} via {self.via}"
+        if self.person is None:
+            return "row"
+        return self.person if self.persons == self.person.casefold() else f"{self.person} ({self.persons})"
+
+    @property
     def person_column(self) -> str:
-        """The name under which an engine offers the person's canonical form, beside the declared columns."""
-        taken, name = {column.casefold() for column in self.columns}, "person"
+        """The name under which an engine offers the person's canonical form, beside the declared columns.
+
+        A table with a `via` has no such column: its persons are those of the parent rows that it finds.
+        """
+        return self._free("person")
+
+    def identity_column(self, name: str) -> str:
+        """The name under which an engine offers the canonical form of one of the `identities`, that of a person."""
+        places = [identity.lower() for identity in self.identities]
+        return self._free(f"identity{places.index(name.lower())}")
+
+    def _free(self, name: str) -> str:
+        """The name, made longer until no declared column has it."""
+        taken = {column.casefold() for column in self.columns}
         while name in taken:
             name += "_"
         return name
@@ -226,7 +293,7 @@ class Dataset:
 
 def _summary(table: Table) -> str:
     count = "1 column" if len(table.columns) == 1 else f"{len(table.columns)} columns"
-    protected = "public" if table.public else f"unit {table.person or 'row'}"
+    protected = "public" if table.public else f"unit {table.unit}"
     return f"{table.name}: {count}, {protected}"
 
 

@@ -36,6 +36,7 @@ from sordino.query.entries import (
     shown,
     yes_or_no,
 )
+from sordino.query.foreign_keys import related, via
 
 __all__ = ["UNFILLED", "Place", "key_text", "load", "name_fault", "python_budget", "python_ledger", "python_table",
            "python_tables", "source_kind", "table_name"]  # fmt: skip
@@ -101,7 +102,8 @@ def _frame(place: Place, value: Any) -> Any:
 
 
 _OF_ALL = ("source", "table", "public", "columns")
-_OF_PROTECTED = ("unit", "neighbors", "max_rows", "max_groups")
+_OF_PROTECTED = ("unit", "persons", "via", "neighbors", "max_rows", "max_groups")
+_OF_PARENT = ("unit", "persons", "neighbors")
 
 
 def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
@@ -122,20 +124,29 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
         return Table(name, source, columns, public=True, key=_key(place.at("key"), entries.get("key"), columns))
     if "key" in entries:
         raise place.at("key").wrong(entries["key"], "only a public table has a key", "Leave out key, or add public = true.")
-    person = _person(place, entries, columns)
+    if "via" in entries:
+        for key in _OF_PARENT:
+            if key in entries:
+                rule = f"with via the {key} is that of the parent, whose persons the rows belong to"
+                raise place.at(key).wrong(entries[key], rule, f"Leave out {key}, or via.")
+    parent = via(place.at("via"), entries["via"], columns) if "via" in entries else None
+    person = None if parent else _person(place, entries, columns)
     limits = {key: count(place.at(key), entries[key]) for key in ("max_rows", "max_groups") if key in entries}
     for key, limit in limits.items():
-        if person is None and limit != 1:
+        if person is None and parent is None and limit != 1:
             rule = 'with unit = "row" every person has one row, so it can only be 1'
             raise place.at(key).wrong(limit, rule, f"Leave out {key}, or name the column of the person as unit.")
     neighbors = _neighbors(place.at("neighbors"), entries.get("neighbors", Neighbors.ADD_REMOVE))
-    return Table(name, source, columns, person, neighbors, limits.get("max_rows"), limits.get("max_groups"))
+    persons = _persons(place.at("persons"), entries["persons"], person) if "persons" in entries else None
+    bounds = limits.get("max_rows"), limits.get("max_groups")
+    return Table(name, source, columns, person, neighbors, *bounds, persons=persons, via=parent)
 
 
 def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Column]) -> str | None:
     rule = "a table must say who is protected"
     hint = 'Write unit = "row" if each row is another person, or unit = "patient_id" for the column that names the person.'
     if "unit" not in entries:
+        hint += ' A table whose rows name the rows of another has via = { order_id = "orders.id" } instead.'
         raise place.lacks("unit", rule, f"{hint} A table without private data has public = true instead.")
     place, unit = place.at("unit"), entries["unit"]
     if fault := name_fault(unit):
@@ -149,6 +160,16 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
             raise place.wrong(unit, clash, 'Write unit = "row" in small letters, or rename the column.')
         return None
     return same.get(unit.casefold(), str(unit))
+
+
+def _persons(place: Place, value: Any, person: str | None) -> str:
+    """The kind of persons, without regard to case: two tables of one kind speak of the same persons."""
+    if fault := name_fault(value):
+        raise place.wrong(value, fault, 'Write persons = "patient" or the like.')
+    if person is None:
+        rule = 'with unit = "row" each row is another person, whom no other table speaks of'
+        raise place.wrong(value, rule, "Leave out persons, or name the column of the person as unit.")
+    return str(value).casefold()
 
 
 def _neighbors(place: Place, value: Any) -> Neighbors:
@@ -194,7 +215,7 @@ def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
         )
     check_names(place, tables, "table")
     read = {n: t if isinstance(t, Table) else _table(place.at(n), n, t, folder) for n, t in tables.items()}
-    return {name: _settled(name, table) for name, table in read.items()}
+    return related(place, {name: _settled(name, table) for name, table in read.items()})
 
 
 def _budget(place: Place, value: Any) -> tuple[Budget, Any]:

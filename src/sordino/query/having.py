@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput
-from sordino.query.tree import Call, Case, Column, Expression, Literal, Order
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Member, Order, Window
 
 __all__ = ["SUPPORTED", "Cell", "Index", "check_having", "check_order", "evaluate", "limited", "ordered", "where_true"]
 
@@ -57,6 +57,9 @@ def check_having(expression: Expression, names: Collection[str]) -> None:
                 _check_digits(arguments[1])
             for argument in arguments:
                 check_having(argument, names)
+        case Aggregate() | Window() | Member():
+            hint = "Name the column of the answer instead."
+            raise InvalidInput("a value of rows in HAVING", "HAVING sees the noisy answer only", hint)
         case Case():
             hint = "Write it with AND, OR and COALESCE, or filter the answer yourself: it is public."
             raise InvalidInput("CASE in HAVING", "a condition on the noisy answer cannot use it", hint)
@@ -132,7 +135,7 @@ def evaluate(expression: Expression, row: Mapping[str, Cell]) -> Cell:
             return _not(_and([_not(_compare("=", cell, evaluate(other, row))) for other in others]))
         case Call(function=function, arguments=arguments):
             return _apply(function, [evaluate(a, row) for a in arguments])
-        case Case():
+        case Case() | Aggregate() | Window() | Member():
             return None
         case _:
             assert_never(expression)

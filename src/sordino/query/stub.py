@@ -211,6 +211,7 @@ _TABLE = """
 [tables.{key}]
 source = {source}
 unit = "{unfilled}"                   # who is protected: the column that names the person; "row" if each row is another
+# via = {{ order_id = "orders.id" }}  # instead of unit, if rows name the rows of another table, whose persons they are of
 # neighbors = "replace"         # only if the number of persons is public; else "add_remove", the default
 # max_rows = ?                  # within one group a person weighs at most as much as so many rows
 # max_groups = ?                # and in one answer at most as much as in so many groups

@@ -1,29 +1,33 @@
 """The query tree: the closed set of questions that can be asked, whether they came as SQL or from Python.
 
 Nothing here knows of text, bounds or data. Names of functions are those of `functions.py`, names of aggregates those of
-`aggregates/registry.py`.
+`aggregates/`. A question is asked about a `Source`: a table, or rows that are derived from tables, person by person.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-__all__ = ["Aggregate", "Call", "Case", "Column", "Combined", "Expression", "Item", "Join", "Literal", "Order", "Output",
-           "Query", "Value", "aggregates_in"]  # fmt: skip
+__all__ = ["Aggregate", "Call", "Case", "Column", "Expression", "Join", "Literal", "Member", "Order", "Output", "Query",
+           "Rows", "Source", "Subquery", "Table", "UnionAll", "Value", "Window", "aggregates_in"]  # fmt: skip
 
 Value: TypeAlias = bool | int | Fraction | str | date | datetime | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column by name; of the asked table, or of a public one if `table` says so."""
+    """A column by name; of the first table, or of another one if `table` says so.
+
+    `first` says that the first table was named. Without it, a name that stands in several tables may be refused.
+    """
 
     name: str
     table: str | None = None
+    first: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,22 @@ class Case:
     otherwise: Expression = Literal(None)
 
 
-Expression: TypeAlias = Column | Literal | Call | Case
+@dataclass(frozen=True)
+class Window:
+    """A function of the rows of one person around a row: those that share `partition`, in an order; True is descending."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool], ...] = ()
+
+
+@dataclass(frozen=True)
+class Member:
+    """Whether the person that a column names is among those that the only item of some rows names."""
+
+    column: Column
+    rows: Rows
 
 
 @dataclass(frozen=True)
@@ -67,34 +86,26 @@ class Aggregate:
     parameter: Fraction | None = None
 
 
-@dataclass(frozen=True)
-class Combined:
-    """Arithmetic of aggregates of the same group and constants: `+`, `-`, `*`, `/` of two, `neg` of one."""
-
-    function: str
-    parts: tuple[Aggregate | Combined | Literal, ...]
-
-    @property
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        """The aggregates in it, in order."""
-        return tuple(found for part in self.parts for found in aggregates_in(part))
+Expression: TypeAlias = Column | Literal | Call | Case | Window | Member | Aggregate
+"""A value for each row. Windows, members and aggregates stand only where the front ends and `bind.py` let them."""
 
 
-Item: TypeAlias = Expression | Aggregate | Combined
-"""What SELECT may list."""
-
-
-def aggregates_in(value: Item) -> tuple[Aggregate, ...]:
-    """The aggregates that an item of SELECT asks for; none if it is a key."""
-    return (value,) if isinstance(value, Aggregate) else value.aggregates if isinstance(value, Combined) else ()
+def aggregates_in(value: Expression) -> tuple[Aggregate, ...]:
+    """The aggregates of which a value is arithmetic, in order; none where it is a value of rows."""
+    match value:
+        case Aggregate():
+            return (value,)
+        case Call(_, parts):
+            return tuple(found for part in parts for found in aggregates_in(part))
+    return ()
 
 
 @dataclass(frozen=True)
 class Output:
-    """One column of the answer: a key of the grouping, an aggregate or arithmetic of several, under a name."""
+    """One column of the answer, or of derived rows: a key of the grouping, an expression or an aggregate, under a name."""
 
     name: str
-    value: Item
+    value: Expression
 
 
 @dataclass(frozen=True)
@@ -106,29 +117,78 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A declared table; `alias` qualifies its columns where it is not the table's own name."""
+
+    table: str
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What qualifies its columns."""
+        return self.alias or self.table
+
+
+@dataclass(frozen=True)
+class Subquery:
+    """Derived rows under a name."""
+
+    rows: Rows | UnionAll
+    name: str
+
+
+@dataclass(frozen=True)
 class Join:
-    """Look up a row of a public table: where each column of the asked table equals the public column beside it.
+    """Rows side by side where the columns of `on` are equal and the condition holds, if there is one.
 
     A `left` join keeps rows that find nothing, with NULLs; an `inner` join drops them.
     """
 
-    table: str
-    on: tuple[tuple[Column, str], ...]
+    left: Source
+    right: Table | Subquery
+    on: tuple[tuple[Column, Column], ...]
     kind: OneOf["left", "inner"] = "inner"
+    condition: Expression | None = None
+
+
+Source: TypeAlias = Table | Subquery | Join
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A SELECT of rows: the items, after all columns of the source if `every` says so.
+
+    With `keys` (one of which must name the person) it has one row for each person and value of the other keys, and its
+    items may be aggregates of one person's rows, on which `having` is a condition.
+    """
+
+    source: Source
+    items: tuple[Output, ...] = ()
+    where: Expression | None = None
+    keys: tuple[Expression, ...] | None = None
+    having: Expression | None = None
+    distinct: bool = False
+    every: bool = False
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """The rows of all parts, whose columns correspond by their place; the first names them."""
+
+    parts: tuple[Rows, ...]
 
 
 @dataclass(frozen=True)
 class Query:
-    """One SELECT: rows of `table` that satisfy `where`, grouped by `keys`; the last four are applied to the noisy answer.
+    """One SELECT: rows of `source` that satisfy `where`, grouped by `keys`; the last four are applied to the noisy answer.
 
     In `having`, a Column names an output.
     """
 
-    table: str
+    source: Source
     outputs: tuple[Output, ...]
     where: Expression | None = None
     keys: tuple[Expression, ...] = ()
-    joins: tuple[Join, ...] = ()
     having: Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None

@@ -6,22 +6,20 @@ the same cells are the same row. A dataset's rows are its persons, each with all
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from sordino.audit.inputs.cell_forms import forms
+from sordino.audit.inputs.owners import ROW, Owner, owners
 from sordino.audit.inputs.sources import stored_rows
-from sordino.query.dataset import Dataset, Table
+from sordino.query.dataset import Dataset, Source, Table
 
-__all__ = ["Rows", "form", "read_rows"]
-
-_PLAIN = frozenset({int, str, bytes, type(None)})
-_NAN = ("not a number",)
+__all__ = ["Rows", "read_rows"]
 
 
 @dataclass(frozen=True)
@@ -41,59 +39,19 @@ def read_rows(data: Any) -> Rows | None:
     if isinstance(data, Dataset):
         return _persons(data)
     if isinstance(data, np.ndarray):
-        return None if data.ndim == 0 else Rows(_forms(data.tolist()), data.dtype.names)
+        return None if data.ndim == 0 else Rows(forms(data.tolist()), data.dtype.names)
     if isinstance(data, list | tuple):
-        return Rows(_forms(data))
+        return Rows(forms(data))
     if isinstance(data, Set):
-        return Rows(_forms(list(data)))
+        return Rows(forms(list(data)))
     if isinstance(data, Mapping):
-        return Rows(_forms(list(data.items())))
+        return Rows(forms(list(data.items())))
     table = _table(data)
     if table is not None:
-        columns = [_forms(column) for column in table.values()]
+        columns = [forms(column) for column in table.values()]
         return Rows(tuple(zip(*columns, strict=True)), tuple(table))
     column = _column(data)
-    return None if column is None else Rows(_forms(column))
-
-
-def form(cell: Any) -> Hashable:
-    """Something hashable that is equal for equal cells, for cells of any kind."""
-    if type(cell) in _PLAIN:
-        return cell  # type: ignore[no-any-return]
-    if isinstance(cell, bool | np.bool_):
-        return ("truth", bool(cell))
-    if isinstance(cell, float):
-        return _NAN if math.isnan(cell) else cell
-    if isinstance(cell, np.ndarray | np.void):
-        return form(cell.tolist())
-    if isinstance(cell, list | tuple):
-        return ("row", tuple(map(form, cell)))
-    if isinstance(cell, Mapping):
-        return ("mapping", frozenset((form(key), form(value)) for key, value in cell.items()))
-    if isinstance(cell, Set):
-        return ("set", frozenset(map(form, cell)))
-    return _other_form(cell)
-
-
-def _other_form(cell: Any) -> Hashable:
-    """Dates, decimals, missing values of other libraries; an object that cannot be hashed by what it shows of itself."""
-    try:
-        if not bool(cell == cell):
-            return _NAN
-        hash(cell)
-    except TypeError:
-        missing = type(cell).__name__ == "NAType"
-        return _NAN if missing else ("object", type(cell).__qualname__, repr(cell))
-    return cell  # type: ignore[no-any-return]
-
-
-def _forms(cells: Iterable[Any]) -> tuple[Hashable, ...]:
-    """The form of each cell; at once where all are plain."""
-    cells = tuple(cells)
-    kinds = set(map(type, cells))
-    if kinds <= _PLAIN or (kinds <= _PLAIN | {float} and all(x == x for x in cells)):
-        return cells
-    return tuple(map(form, cells))
+    return None if column is None else Rows(forms(column))
 
 
 def _is(data: Any, module: str, *names: str) -> bool:
@@ -145,31 +103,28 @@ def _column(data: Any) -> list[Any] | None:
 
 def _persons(dataset: Dataset) -> Rows:
     """Each person with all records in all tables; a row that names nobody protects nobody and is never read."""
-    records: dict[Hashable, Counter[Hashable]] = {}
-    nameless: list[Hashable] = []
+    frames = {name: stored_rows(table) for name, table in dataset.tables.items()}
+    whose = owners(dataset.tables.values(), frames)
+    records: dict[Owner, Counter[Hashable]] = {}
     public: list[Hashable] = []
     declared: list[Hashable] = [dataset.budget, dataset.reserved_delta]
     for name, table in dataset.tables.items():
-        rows, names = _source_rows(table, tuple(table.columns), table.person)
-        declared.append((name, table.columns, table.person, table.neighbors, table.max_rows, table.max_groups, table.key))
+        rows = _cells(table, frames[name])
+        declared.append((name, replace(table, source=Source("frame"))))
         if table.public:
             public.append((name, frozenset(Counter(rows).items())))
-        elif table.person is None:
-            nameless += [(name, row) for row in rows]
-        else:
-            for person, row in zip(names, rows, strict=True):
-                if person is not None:
-                    records.setdefault(person, Counter())[name, row] += 1
-    persons = [(person, frozenset(held.items())) for person, held in records.items()]
-    return Rows((*persons, *nameless), (tuple(declared), frozenset(public)))
+            continue
+        for owner, row in zip(whose[name], rows, strict=True):
+            if owner is not None:
+                records.setdefault(owner, Counter())[name, row] += 1
+    # where each row is another person, its place is no name: equal rows are equal persons
+    persons = ((None if owner[0] == ROW else owner, frozenset(held.items())) for owner, held in records.items())
+    return Rows(tuple(persons), (tuple(declared), frozenset(public)))
 
 
-def _source_rows(
-    declared: Table, columns: tuple[str, ...], person: str | None
-) -> tuple[list[Hashable], tuple[Hashable, ...]]:
-    """The declared cells of each row, and whom each row is about."""
-    table = _table(stored_rows(declared)) or {}
-    cells = {name: _forms(table[name]) for name in table if name in columns or name == person}
+def _cells(declared: Table, frame: Any) -> list[Hashable]:
+    """The declared cells of each row, with those that name other rows."""
+    table = _table(frame) or {}
+    wanted = {*declared.columns, *declared.identities}
     size = len(next(iter(table.values()), ()))
-    rows: list[Hashable] = list(zip(*(cells[name] for name in columns if name in cells), strict=True)) or [()] * size
-    return rows, cells.get(person or "", ())
+    return list(zip(*(forms(table[name]) for name in table if name in wanted), strict=True)) or [()] * size

@@ -53,8 +53,8 @@ def replay_query(
         if not checked.ok:
             return audit.undecided(checked.problem, checked.relation)
         return audit.report(one, [("D'", other)], checked.relation)
-    around = neighbourhood(one, plan.table, persons)
-    done = "replaced" if plan.table.neighbors.value == "replace" else "left out"
+    around = neighbourhood(one, one.tables[plan.whose.tables[0]], persons)
+    done = "replaced" if plan.whose.neighbors.value == "replace" else "left out"
     if not around.members:
         return audit.undecided(f"there are too few persons for one to be {done}", "")
     relation = f"{len(around.members)} of {around.persons} persons, each {done} in turn"

@@ -9,16 +9,18 @@ import contextlib
 import numbers
 import re
 import threading
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 
+from sordino.engines.duckdb.locked import NOTHING_LOADED, lock, text
 from sordino.engines.duckdb.scratch import Scratch
-from sordino.engines.duckdb.sources import enter, one_file, quoted, text
+from sordino.engines.duckdb.sources import enter, one_file, quoted, share_key
 from sordino.engines.engine import Exact
-from sordino.engines.gate import pinned, unreadable
+from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_key, unreadable
 from sordino.engines.interruptible import interruptible
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.fragments import GATE
@@ -41,9 +43,7 @@ _SETTINGS = (
     "enable_progress_bar_print = false",
     "enable_progress_bar = true",
     "preserve_insertion_order = false",
-    "python_enable_replacements = false",
-    "autoinstall_known_extensions = false",
-    "autoload_known_extensions = false",
+    *NOTHING_LOADED,
     f"disabled_optimizers = '{','.join(_UNUSED_OPTIMIZERS)}'",
     # What is spilled is unreadable without a key that only this process has. DuckDB's own cipher draws the key by a
     # generator that is not meant for secrets (hence the setting's name), so the folder is private and cleaned as well.
@@ -52,6 +52,7 @@ _SETTINGS = (
 )
 _MEMORY = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|%)", re.IGNORECASE)
 _MOST_THREADS = 1024
+T = TypeVar("T")
 
 
 class DuckDB:
@@ -92,25 +93,26 @@ class DuckDB:
         for setting in _SETTINGS:
             run(f"SET {setting}")
         run(f"CREATE SCHEMA {quoted(GATE)}")
-        for place, table in enumerate(tables):
-            self._enter(table, place)
+        into = self._connection
+        entered = {t.name: self._reading(t, partial(enter, into, t, place)) for place, t in enumerate(tables)}
+        expect_comparable(tables, entered)
+        by_name = {table.name: table for table in tables}
+        for name, key in parent_keys(tables):
+            if self._reading(by_name[name], partial(share_key, into, by_name[name], key)):
+                raise shared_key(by_name[name], key)
         self.expect_unchanged()
         paths = [table.source.path for table in tables if table.source.kind == "parquet" and table.source.path]
-        allowed = {path: None for file in paths for path in (str(file), one_file(file))}
-        run(f"SET allowed_paths = [{', '.join(text(path) for path in allowed)}]")
-        run("SET enable_external_access = false")
-        run("SET lock_configuration = true")
+        lock(into, dict.fromkeys(path for file in paths for path in (str(file), one_file(file))))
 
-    def _enter(self, table: Table, place: int) -> None:
-        failed = None
+    def _reading(self, table: Table, work: Callable[[], T]) -> T:
+        """What some work on the cells of a table finds; whatever fails in it has a text without cells."""
         try:
-            interruptible(lambda: enter(self._connection, table, place), self.interrupt)
+            return interruptible(work, self.interrupt)
         except InvalidDeclaration:
             raise
         except Exception as error:
             failed = type(error).__name__
-        if failed:  # raised outside of `except`: what it would carry along may quote cells
-            raise unreadable(table, failed)
+        raise unreadable(table, failed)  # outside of `except`: what it would carry along may quote cells
 
     def expect_unchanged(self) -> None:
         """Refuse if a source file is no longer what was opened."""

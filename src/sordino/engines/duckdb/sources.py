@@ -17,13 +17,14 @@ import duckdb
 from sqlglot import exp
 
 from sordino.engines.duckdb import forms
-from sordino.engines.gate import Admitted, SourceColumn, admitted, expect_distinct, unreadable
+from sordino.engines.duckdb.locked import text
+from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, expect_distinct, unreadable
 from sordino.errors import InvalidDeclaration
 from sordino.plan.fragments import GATE
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
 
-__all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "text"]
+__all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "share_key"]
 
 _LONGEST_LINE = 2**24
 _LONGEST_CELL = 2**20
@@ -43,7 +44,7 @@ class Relation:
         return f"{self.sql} AS source({', '.join(f'r{i}' for i in range(len(self.columns)))})"
 
 
-def enter(connection: Any, table: Table, place: int) -> None:
+def enter(connection: Any, table: Table, place: int) -> tuple[Admitted, ...]:
     """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
 
     What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart.
@@ -59,10 +60,12 @@ def enter(connection: Any, table: Table, place: int) -> None:
             _view(connection, table, chosen, relation.sql)
         case "parquet":
             relation = _parquet(connection, table)
-            _view(connection, table, _chosen(table, relation), relation.named)
+            chosen = _chosen(table, relation)
+            _view(connection, table, chosen, relation.named)
         case "duckdb":
             relation = _attached(connection, table, place)
-            _view(connection, table, _chosen(table, relation), relation.named)
+            chosen = _chosen(table, relation)
+            _view(connection, table, chosen, relation.named)
         case "csv":
             path = Path(source.path or "")
             header = _header(path)
@@ -73,6 +76,15 @@ def enter(connection: Any, table: Table, place: int) -> None:
             run(f"CREATE TABLE {_gated(table)} AS {_select(chosen, relation.named)}")
             run(f"DROP TABLE {relation.sql}")
     _read_every_cell(connection, table)
+    return chosen
+
+
+def share_key(connection: Any, table: Table, key: Sequence[str]) -> bool:
+    """Whether two rows of a table share a key; a row whose key is not whole names nobody's parent."""
+    columns = [quoted(table.identity_column(name)) for name in key]
+    whole = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+    keys = f"SELECT 1 FROM {_gated(table)} WHERE {whole} GROUP BY {', '.join(columns)} HAVING COUNT(*) > 1 LIMIT 1"  # noqa: S608
+    return bool(connection.execute(keys).fetchall())
 
 
 def _read_every_cell(connection: Any, table: Table) -> None:
@@ -106,30 +118,36 @@ def _chosen(table: Table, relation: Relation, *, whole_floats: bool = False) -> 
             return f"TRY_CAST(r{place} AS HUGEINT)"
         return forms.cell(column, kind, f"r{place}")
 
-    return admitted(table, relation.columns, lambda kind, place: forms.person(kind, f"r{place}"), cell, forms.convertible)
+    def identity(_: str, kind: str, place: int) -> Identity | None:
+        return forms.identity(kind, f"r{place}")
+
+    return admitted(table, relation.columns, identity, cell, forms.convertible)
 
 
 def _chosen_of_text(table: Table, relation: Relation) -> tuple[Admitted, ...]:
     """The cells of a CSV, each converted to what is declared; a person is the text itself, or a whole number written out.
 
-    Nothing is rounded on the way: 1.5 names nobody where whole numbers are declared.
+    Nothing is rounded on the way: 1.5 names nobody where whole numbers are declared. So it is with keys.
     """
-    own = next((column for name, column in table.columns.items() if name == table.person), None)
-    if own is not None and own.kind == "float":
-        rule = "floats merge large numbers that differ, so that two persons could become one"
-        what = f"tables.{table.name}.columns.{table.person} with type = 'float', the unit"
-        raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
 
-    def person(_: str, place: int) -> str:
+    def identity(name: str, _: str, place: int) -> Identity:
+        own = table.columns.get(name)
+        if own is not None and own.kind == "float":
+            rule = "floats merge large numbers that differ, so that two persons could become one"
+            what = (
+                f"tables.{table.name}.columns.{name} with type = 'float', {'the unit' if name == table.person else 'a key'}"
+            )
+            raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
         if own is None or own.kind != "int":
-            return f"r{place}"
+            return Identity(f"r{place}", forms.TEXT)
         written = f"TRIM(r{place})"
-        return f"CASE WHEN REGEXP_FULL_MATCH({written}, '[+-]?[0-9]{{1,38}}') THEN TRY_CAST({written} AS HUGEINT) END"
+        number = f"CASE WHEN REGEXP_FULL_MATCH({written}, '[+-]?[0-9]{{1,38}}') THEN TRY_CAST({written} AS HUGEINT) END"
+        return Identity(number, forms.WHOLE_NUMBERS)
 
     def cell(column: Column, _: str, place: int) -> str:
         return forms.typed_text(column, f"r{place}")
 
-    return admitted(table, relation.columns, person, cell, forms.convertible)
+    return admitted(table, relation.columns, identity, cell, forms.convertible)
 
 
 def _frame(connection: Any, table: Table) -> tuple[tuple[SourceColumn, ...], Any]:
@@ -265,11 +283,6 @@ def csv_records(path: Path) -> Any:
     with duckdb.connect(":memory:").cursor() as connection:
         records = connection.sql(f"SELECT * FROM {_csv(path, len(header))}").to_arrow_table()  # noqa: S608
     return records.rename_columns(header)
-
-
-def text(value: str) -> str:
-    """A text literal."""
-    return exp.Literal.string(value).sql(dialect="duckdb")
 
 
 def quoted(name: str) -> str:

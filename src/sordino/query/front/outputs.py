@@ -9,8 +9,8 @@ from functools import cached_property
 
 from sordino.errors import InvalidInput
 from sordino.query.front.names import default_name
-from sordino.query.front.shapes import mapped, shape
-from sordino.query.tree import Column, Expression, Item, Literal, Output
+from sordino.query.front.shapes import shape
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Output
 
 __all__ = ["OUTPUT", "Answered", "one_of"]
 
@@ -47,7 +47,7 @@ class Answered:
             found[wanted] = (*found.get(wanted, ()), output.name)
         return found
 
-    def find(self, value: Item) -> str | None:
+    def find(self, value: Expression | Aggregate) -> str | None:
         """The output that a name or an expression means; refuses one that means two."""
         by_value = self._by_value.get(shape(value), ())
         by_name = (
@@ -59,7 +59,7 @@ class Answered:
             raise InvalidInput(by_name, "it names both a column and another output", "Give the output another name with AS.")
         return by_name or (by_value[0] if by_value else None)
 
-    def require(self, value: Item) -> str:
+    def require(self, value: Expression | Aggregate) -> str:
         """The output that it means; refuses one that is not there."""
         name = self.find(value)
         if name is None:
@@ -73,11 +73,16 @@ class Answered:
         name = self.find(value)
         if name is not None:
             return Column(name)
-        if isinstance(value, Column):
-            raise self.missing(value)
-        return mapped(value, self.condition)
+        match value:
+            case Call(function, arguments):
+                return Call(function, tuple(map(self.condition, arguments)))
+            case Case(branches, otherwise):
+                pairs = tuple((self.condition(test), self.condition(result)) for test, result in branches)
+                return Case(pairs, self.condition(otherwise))
+            case _:
+                raise self.missing(value)
 
-    def missing(self, value: Item) -> InvalidInput:
+    def missing(self, value: Expression | Aggregate) -> InvalidInput:
         """The error for something that is not among the outputs."""
         what = default_name(value)
         close = difflib.get_close_matches(what, self.names, 1)

@@ -6,7 +6,7 @@ A question is frozen: every step returns a new one. A session that made it can r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, Unpack
 
 from sordino.errors import InvalidInput
@@ -14,10 +14,24 @@ from sordino.privacy.exact import show
 from sordino.query.front import calls
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import Answered
-from sordino.query.front.shapes import check_query, check_size, shape
-from sordino.query.front.terms import ColumnLike, Measure, Term, condition_tree, term_tree
+from sordino.query.front.shapes import check_query, check_size, expect_few_tables, shape
+from sordino.query.front.terms import ColumnLike, Measure, Over, Term, condition_tree, over_tree, term_tree
 from sordino.query.offer import Offer, takes_offer
-from sordino.query.tree import Aggregate, Column, Combined, Expression, Item, Join, Order, Output, Query
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Join,
+    Order,
+    Output,
+    Query,
+    Rows,
+    Source,
+    Subquery,
+    Table,
+    UnionAll,
+)
 
 __all__ = ["Asks", "Question"]
 
@@ -31,10 +45,13 @@ class Asks(Protocol):
     def preview(self, query: Query, **offer: Unpack[Offer]) -> Any:
         """Tell what the answer would be like, for nothing."""
 
+    def person_of(self, name: str, source: Source) -> str | None:
+        """The column that names the person in the first table of a source, if it is known."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, init=False)
 class Question:
-    """A question about one table, built step by step.
+    """A question about a table, or about rows derived from tables, built step by step.
 
     Example:
         >>> from sordino import count, mean
@@ -43,41 +60,142 @@ class Question:
         ['ward', 'n', 'cost']
     """
 
-    table: str
+    source: Source
     session: Asks | None = field(default=None, repr=False, compare=False)
-    joins: tuple[Join, ...] = ()
     conditions: tuple[Expression, ...] = ()
     keys: tuple[tuple[str | None, Expression], ...] = ()
-    measures: tuple[tuple[str, Aggregate | Combined], ...] = ()
+    measures: tuple[tuple[str, Aggregate | Call], ...] = ()
     filters: tuple[str | Expression, ...] = ()
     orders: tuple[str, ...] = ()
-    rows: int | None = None
+    rows_shown: int | None = None
     skipped: int = 0
 
-    def __post_init__(self) -> None:
-        calls.check_name(self.table)
+    def __init__(self, source: str | Source, session: Asks | None = None, **steps: Any) -> None:
+        object.__setattr__(self, "source", Table(calls.check_name(source)) if isinstance(source, str) else source)
+        object.__setattr__(self, "session", session)
+        for each in fields(self)[2:]:
+            object.__setattr__(self, each.name, steps.get(each.name, each.default))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """What qualifies the columns of each table, the first one's first."""
+        names, source = [], self.source
+        while isinstance(source, Join):
+            names.append(source.right.name)
+            source = source.left
+        return (source.name, *reversed(names))
 
     def where(self, *conditions: ColumnLike) -> Question:
         """Only rows that satisfy all the conditions; each is SQL such as `age >= 65`, or a term such as col("age") >= 65."""
-        tables = (self.table, *(join.table for join in self.joins))
-        return replace(self, conditions=(*self.conditions, *(condition_tree(condition, tables) for condition in conditions)))
+        found = tuple(condition_tree(condition, self._names) for condition in conditions)
+        return replace(self, conditions=(*self.conditions, *found))
 
     def join(
-        self, table: str, on: str | Sequence[str] | Mapping[str, str], *, how: Literal["inner", "left"] = "inner"
+        self,
+        table: str | Question,
+        on: str | Sequence[str] | Mapping[str, str],
+        *,
+        how: Literal["inner", "left"] = "inner",
+        name: str | None = None,
     ) -> Question:
-        """Look a row of a public table up: by a column of the same name, by several, or by {"ours": "theirs"}."""
-        calls.check_name(table)
+        """Rows of another table beside these: by a column of the same name, by several, or by {"ours": "theirs"}.
+
+        A public table is looked up by its whole key; a protected one is joined on the person, or on a declared key. `name`
+        qualifies the columns of the other table, where that is not its own name.
+        """
         if how not in {"inner", "left"}:
             raise InvalidInput(
                 f"how={show(how)}", "a join is inner or left", "Write how='left' to keep rows that find nothing."
             )
-        if table.casefold() in {self.table.casefold(), *(join.table.casefold() for join in self.joins)}:
-            raise InvalidInput(table, "it is part of the question already", "Join every table once.")
+        if isinstance(table, Question):
+            right: Table | Subquery = Subquery(table.rows, calls.check_name(name or table._names[0]))
+        else:
+            right = Table(calls.check_name(table), None if name is None else calls.check_name(name))
+        if right.name.casefold() in {known.casefold() for known in self._names}:
+            rule = "it is part of the question already"
+            raise InvalidInput(right.name, rule, "Join every table once, or give it another name: join(..., name='b').")
         pairs = on if isinstance(on, Mapping) else {name: name for name in ([on] if isinstance(on, str) else on)}
         if not pairs:
-            raise InvalidInput("on=[]", "a public table is joined by equal columns", "Write join('wards', on='ward').")
-        found = tuple((Column(calls.check_name(ours)), calls.check_name(theirs)) for ours, theirs in pairs.items())
-        return replace(self, joins=(*self.joins, Join(table, found, how)))
+            raise InvalidInput("on=[]", "tables are joined by equal columns", "Write join('wards', on='ward').")
+        found = tuple(
+            (Column(calls.check_name(ours)), Column(calls.check_name(theirs), right.name)) for ours, theirs in pairs.items()
+        )
+        return replace(self, source=Join(self.source, right, found, how))
+
+    @property
+    def _where(self) -> Expression | None:
+        """All conditions so far."""
+        return calls.all_of(*self.conditions) if self.conditions else None
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of a question that asks for no aggregates yet, as those of a subquery."""
+        if self.keys or self.measures or self.filters or self.orders or self.rows_shown is not None:
+            rule = "only rows can stand in another question, before group_by and agg"
+            raise InvalidInput(
+                "a question with aggregates", rule, "Use per_person(...) for aggregates of one person's rows."
+            )
+        if isinstance(self.source, Subquery) and isinstance(self.source.rows, Rows) and not self.conditions:
+            return self.source.rows
+        return Rows(self.source, where=self._where, every=True)
+
+    def _step(self, name: str, rows: Rows | UnionAll) -> Question:
+        expect_few_tables(rows)
+        return Question(Subquery(rows, name), self.session)
+
+    def select(self, *columns: ColumnLike, **named: ColumnLike) -> Question:
+        """Rows with these columns only; named ones may be computed."""
+        given = [(None, term_tree(column)) for column in columns] + [(name, term_tree(term)) for name, term in named.items()]
+        values = [value for _, value in given]
+        names = distinct_names([None if name is None else calls.check_name(name) for name, _ in given], values)
+        items = tuple(Output(name, value) for name, value in zip(names, values, strict=True))
+        return self._step(self._names[0], Rows(self.source, items, self._where))
+
+    def per_person(self, *keys: ColumnLike, person: str | None = None, **items: Measure | Term) -> Question:
+        """One row for each person, and each value of the keys if there are any: aggregates of that person's own rows.
+
+        `person` is the column that names the person, if the session does not know it.
+        """
+        who = Column(calls.check_name(person or self._person()))
+        groups = [term_tree(key) for key in keys]
+        names = distinct_names([None] * len(groups), groups)
+        shown = [Output(who.name, who), *(Output(name, key) for name, key in zip(names, groups, strict=True))]
+        shown += [Output(calls.check_name(name), _own(name, item)) for name, item in items.items()]
+        return self._step("per_person", Rows(self.source, tuple(shown), self._where, (who, *groups)))
+
+    def window(
+        self,
+        *,
+        order_by: str | Sequence[str] = (),
+        by: ColumnLike | Sequence[ColumnLike] = (),
+        person: str | None = None,
+        **items: Measure | Over,
+    ) -> Question:
+        """Each row with functions of the same person's rows around it, in an order; a minus in front means descending."""
+        who = Column(calls.check_name(person or self._person()))
+        more = [by] if isinstance(by, str | Term) else by
+        names = [order_by] if isinstance(order_by, str) else order_by
+        order = tuple((Column(calls.check_name(name.removeprefix("-"))), name.startswith("-")) for name in names)
+        partition = (who, *(term_tree(one) for one in more))
+        shown = tuple(
+            Output(calls.check_name(name), over_tree(name, item, partition, order)) for name, item in items.items()
+        )
+        return self._step(self._names[0], Rows(self.source, shown, self._where, every=True))
+
+    def union_all(self, *others: Question) -> Question:
+        """These rows and those of the others, whose columns correspond by their place."""
+        return self._step(self._names[0], UnionAll((self.rows, *(other.rows for other in others))))
+
+    def distinct(self) -> Question:
+        """Rows without repetitions; the person must be among their columns."""
+        return self._step(self._names[0], replace(self.rows, distinct=True))
+
+    def _person(self) -> str:
+        found = None if self.session is None else self.session.person_of(self._names[0], self.source)
+        if found is None:
+            rule = "the column that names the person is not known here"
+            raise InvalidInput("per_person()", rule, "Write per_person(person='patient_id', visits=so.count()).")
+        return found
 
     def group_by(self, *keys: ColumnLike, **named: ColumnLike) -> Question:
         """One row of the answer for every value of the keys; named keys head their columns by that name."""
@@ -115,14 +233,14 @@ class Question:
         for name, value in (("rows", rows), ("offset", offset)):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**18:
                 raise InvalidInput(f"{name}={show(value)}", "it must be a whole number, not negative", "Write limit(10).")
-        return replace(self, rows=rows, skipped=offset)
+        return replace(self, rows_shown=rows, skipped=offset)
 
     @property
     def query(self) -> Query:
         """The query tree; refuses a question that is not complete."""
         if not self.measures:
             raise InvalidInput(
-                f"a question about {self.table} without aggregates", "rows are never shown", "Add agg(n=count())."
+                f"a question about {self._names[0]} without aggregates", "rows are never shown", "Add agg(n=count())."
             )
         self._check_outputs()
         keys: dict[object, Expression] = {}
@@ -131,14 +249,13 @@ class Question:
         outputs = self._outputs(keys)
         answered = Answered(outputs)
         query = Query(
-            table=self.table,
+            source=self.source,
             outputs=outputs,
-            where=calls.all_of(*self.conditions) if self.conditions else None,
+            where=self._where,
             keys=tuple(keys.values()),
-            joins=self.joins,
             having=calls.all_of(*(self._filter(each, answered) for each in self.filters)) if self.filters else None,
             order=self._ordering(answered),
-            limit=self.rows,
+            limit=self.rows_shown,
             offset=self.skipped,
         )
         check_query(query)
@@ -157,7 +274,7 @@ class Question:
     def _asker(self) -> Asks:
         if self.session is None:
             raise InvalidInput(
-                f"a question about {self.table}", "no session can run it", "Begin with session.table('visits')."
+                f"a question about {self._names[0]}", "no session can run it", "Begin with session.table('visits')."
             )
         return self.session
 
@@ -170,7 +287,7 @@ class Question:
             taken.add(name.casefold())
 
     def _outputs(self, keys: Mapping[object, Expression]) -> tuple[Output, ...]:
-        values: list[Item] = [keys[shape(key)] for _, key in self.keys]
+        values: list[Expression | Aggregate] = [keys[shape(key)] for _, key in self.keys]
         values += [measure for _, measure in self.measures]
         names = distinct_names([name for name, _ in (*self.keys, *self.measures)], values)
         return tuple(Output(name, value) for name, value in zip(names, values, strict=True))
@@ -189,3 +306,10 @@ class Question:
             found = answered.require(Column(name.removeprefix("-")))
             orders.setdefault(found, Order(found, name.startswith("-")))  # ordering twice by one output changes nothing
         return tuple(orders.values())
+
+
+def _own(name: str, item: object) -> Expression:
+    """An item of per_person: an aggregate, or an expression of aggregates."""
+    if isinstance(item, Measure | Term):
+        return item.tree
+    raise InvalidInput(f"{name}={show(item)}", "per_person takes aggregates", "Write per_person(visits=so.count()).")

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from sordino.errors import InvalidInput
-from sordino.query.tree import Aggregate, Call, Case, Column, Combined, Expression, Item, Literal, Query
+from sordino.query.tree import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Join,
+    Literal,
+    Member,
+    Query,
+    Rows,
+    Source,
+    Subquery,
+    Table,
+    UnionAll,
+    Window,
+)
 
-__all__ = ["DEEPEST", "LARGEST", "Shape", "check_query", "check_size", "children", "mapped", "shape"]
+__all__ = ["DEEPEST", "LARGEST", "MOST_TABLES", "WITHIN_PERSON", "Shape", "check_query", "check_size", "children",
+           "expect_few_tables", "shape"]  # fmt: skip
 
 DEEPEST = 50
 """An expression may be nested this deep, so that no later step runs out of stack."""
@@ -17,30 +34,76 @@ DEEPEST = 50
 LARGEST = 5000
 """All expressions of one query together may hold this many names, constants and operations."""
 
+WITHIN_PERSON = {"min": "MIN", "max": "MAX", "any": "BOOL_OR", "every": "BOOL_AND"}
+"""Aggregates of one person's own rows only, and their names in SQL."""
 
-def children(node: Item) -> tuple[Item, ...]:
+MOST_TABLES = 16
+"""The tables of one question, counted as often as they are read."""
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly within one."""
     match node:
-        case Call(_, arguments) | Aggregate(_, arguments, _) | Combined(_, arguments):
+        case Call(_, arguments) | Aggregate(_, arguments, _):
             return arguments
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
+        case Window(_, arguments, partition, order):
+            return (*arguments, *partition, *(one for one, _ in order))
+        case Member(column, rows):
+            return (column, *_within(rows))
         case Column() | Literal():
             return ()
 
 
-def mapped(node: Expression, part: Callable[[Expression], Expression]) -> Expression:
-    """The expression with each of its parts replaced by what the function makes of it."""
-    match node:
-        case Call(function, arguments):
-            return Call(function, tuple(map(part, arguments)))
-        case Case(branches, otherwise):
-            return Case(tuple((part(condition), part(value)) for condition, value in branches), part(otherwise))
-        case Column() | Literal():
-            return node
+def _within(source: Source | Rows | UnionAll) -> tuple[Expression, ...]:
+    """The expressions directly within a source."""
+    match source:
+        case Table():
+            return ()
+        case Subquery(rows):
+            return _within(rows)
+        case Join(left, right, on, _, condition):
+            pairs = tuple(column for pair in on for column in pair)
+            return (*_within(left), *_within(right), *pairs, *([] if condition is None else [condition]))
+        case Rows():
+            parts = [*(item.value for item in source.items), *(source.keys or ()), source.where, source.having]
+            return (*_within(source.source), *(part for part in parts if part is not None))
+        case UnionAll(parts):
+            return tuple(one for part in parts for one in _within(part))
 
 
-def check_size(nodes: Iterable[Item]) -> None:
+def expect_few_tables(source: Source | Rows | UnionAll) -> None:
+    """Refuse rows of very many tables: a table of WITH that is named twice in each of the next ones stands for many.
+
+    To be called whenever rows get a name, so that the count itself stays short.
+    """
+    if _tables(source) > MOST_TABLES:
+        rule = f"a question may look at {MOST_TABLES} tables, those of subqueries included"
+        raise InvalidInput("a question about very many tables", rule, "Ask several smaller questions.")
+
+
+def _tables(source: Source | Rows | UnionAll) -> int:
+    match source:
+        case Table():
+            return 1
+        case Subquery(rows):
+            return _tables(rows)
+        case Join(left, right):
+            return _tables(left) + _tables(right)
+        case Rows(inner, _, where):
+            return _tables(inner) + (0 if where is None else _member_tables(where))
+        case UnionAll(parts):
+            return sum(map(_tables, parts))
+
+
+def _member_tables(condition: Expression) -> int:
+    if isinstance(condition, Member):
+        return _tables(condition.rows)
+    return sum(map(_member_tables, children(condition)))
+
+
+def check_size(nodes: Iterable[Expression]) -> None:
     """Refuse expressions that are nested too deep or too large together; without recursion, each shared part visited once.
 
     A part may be shared (`x BETWEEN ..` mentions x twice), so that a short text can stand for an enormous tree.
@@ -74,7 +137,7 @@ def check_size(nodes: Iterable[Item]) -> None:
 
 def check_query(query: Query) -> None:
     """Refuse a question whose expressions are too large together."""
-    parts = [*(output.value for output in query.outputs), *query.keys, query.where, query.having]
+    parts = [*(output.value for output in query.outputs), *query.keys, query.where, query.having, *_within(query.source)]
     check_size(part for part in parts if part is not None)
 
 
@@ -85,16 +148,21 @@ class Shape:
     parts: tuple[Any, ...]
 
 
-def shape(node: Item) -> Shape:
+def shape(node: Expression) -> Shape:
     """A value that is equal for expressions that ask the same, however their columns are spelled."""
     match node:
         case Column(name, table):
             return Shape(("column", name.casefold(), None if table is None else table.casefold()))
         case Literal(value):
             return Shape(("literal", type(value).__name__, value))
-        case Call(function, arguments) | Combined(function, arguments):
+        case Call(function, arguments):
             return Shape((function, *map(shape, arguments)))
         case Case():
             return Shape(("case", len(node.branches), *map(shape, children(node))))
         case Aggregate(function, _, parameter):
             return Shape(("aggregate", function, parameter, *map(shape, children(node))))
+        case Window(function, arguments, partition, order):
+            sizes = len(arguments), len(partition), tuple(down for _, down in order)
+            return Shape(("window", function, sizes, *map(shape, children(node))))
+        case Member(column, rows):
+            return Shape(("member", shape(column), rows))

@@ -9,15 +9,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.front.calls import check_name, combined, mark
-from sordino.query.front.names import distinct_names
-from sordino.query.front.outputs import OUTPUT, Answered, one_of
-from sordino.query.front.shapes import check_query, children, mapped, shape
+from sordino.query.front.outputs import Answered, one_of
+from sordino.query.front.shapes import check_query, children, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
-from sordino.query.front.sql_tables import Scope, read_tables
-from sordino.query.front.sql_tokens import Words, read_words, shortened
-from sordino.query.tree import Aggregate, Column, Combined, Expression, Item, Literal, Order, Output, Query, aggregates_in
+from sordino.query.front.sql_rows import Scope, items, ordinal, read_from, with_tables
+from sordino.query.front.sql_tokens import COMBINED, Words, read_words, shortened
+from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query, aggregates_in
 
 __all__ = ["parse", "parse_condition", "parse_having"]
 
@@ -36,7 +34,7 @@ def parse(text: str) -> Query:
         (Output(name='n', value=Aggregate(function='count', arguments=(), parameter=None)),)
     """
     words = read_words(text)
-    if not words.tokens or words.tokens[0].text.upper() != "SELECT":
+    if not words.tokens or words.tokens[0].text.upper() not in ("SELECT", "WITH"):
         start = words.tokens[0].text if words.tokens else "an empty text"
         raise UnsupportedSQL(
             shortened(start), "a question must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
@@ -46,7 +44,7 @@ def parse(text: str) -> Query:
 
 def parse_condition(text: str, tables: tuple[str, ...] = ()) -> Expression:
     """The condition in a text such as `age >= 65 AND wards.region = 'North'`; the first of the tables is the asked one."""
-    return _named_scope(text, tables).reader.expression(_condition(text))
+    return _named_scope(text, tables).conditions.expression(_condition(text))
 
 
 def parse_having(text: str, answered: Answered) -> Expression:
@@ -88,6 +86,8 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
         raise UnsupportedSQL(
             shortened(words.text), "it is not understood", "`sordino docs sql` shows what is supported."
         ) from error
+    if len(trees) == 1 and isinstance(trees[0], exp.SetOperation):
+        raise UnsupportedSQL(shortened(words.text), *COMBINED)
     if len(trees) != 1 or type(trees[0]) is not exp.Select:
         raise UnsupportedSQL(
             shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly."
@@ -117,22 +117,24 @@ def _present(node: exp.Expression) -> list[str]:
 def _select(text: str, select: exp.Select) -> Query:
     if select.args.get("distinct") is not None:
         raise UnsupportedSQL("SELECT DISTINCT", *_ROWS)
-    arguments(text, select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
-    scope, joins = read_tables(text, select)
+    clauses = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+    arguments(text, select, "with_", *clauses)
+    scope, source = read_from(text, select, with_tables(text, select, {}))
     reader = scope.reader
-    names, values = _items(text, reader, select)
+    names, values = items(text, reader, select.expressions)
+    if not values:
+        raise UnsupportedSQL(shortened(text), *_ROWS)
     where = select.args.get("where")
-    condition = None if where is None else reader.expression(where.this)
+    condition = None if where is None else scope.conditions.expression(where.this)
     keys = _keys(text, select, reader, names, values)
     outputs = _outputs(text, select, names, values, keys)
     answered = Answered(outputs)
     having = select.args.get("having")
     query = Query(
-        table=scope.tables[0][1],
+        source=source,
         outputs=outputs,
         where=condition,
         keys=keys,
-        joins=joins,
         having=None if having is None else _having(text, having.this, scope, answered),
         order=_order(text, select, reader, answered),
         limit=_whole(text, select, "limit"),
@@ -145,42 +147,8 @@ def _select(text: str, select: exp.Select) -> Query:
     return query
 
 
-def _items(text: str, reader: Reader, select: exp.Select) -> tuple[tuple[str, ...], tuple[Item, ...]]:
-    """Names and values of SELECT's items."""
-    given: list[str | None] = []
-    taken: set[str] = set()
-    values = []
-    for item in select.expressions:
-        name, node = None, item
-        if type(item) is exp.Alias:
-            arguments(text, item, "this", "alias")
-            name, node = str(item.args["alias"].this), item.this
-            try:
-                check_name(name)
-            except InvalidInput as error:
-                raise refusal(text, item, (error.rule, error.hint)) from error
-            if name.casefold() in taken:
-                raise refusal(text, item, (f"the name {name} is given twice", "Give every output its own name."))
-            taken.add(name.casefold())
-        given.append(name)
-        values.append(reader.item(node))
-    if not values:
-        raise UnsupportedSQL(shortened(text), *_ROWS)
-    return distinct_names(given, values), tuple(values)
-
-
-def _ordinal(text: str, node: exp.Expression, count: int) -> int | None:
-    """The place in SELECT, counted from 0, if the node is a whole number; refuses one that is out of range."""
-    if type(node) is not exp.Literal or node.args.get("is_string"):
-        return None
-    words = str(node.this)
-    if not words.isdigit() or len(words) > 9 or not 1 <= int(words) <= count:
-        raise refusal(text, node, (f"SELECT has the places 1 to {count}", "Name the column instead."))
-    return int(words) - 1
-
-
 def _keys(
-    text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Item, ...]
+    text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Expression | Aggregate, ...]
 ) -> tuple[Expression, ...]:
     """The expressions of GROUP BY; it may name them by place or by output."""
     group = select.args.get("group")
@@ -189,24 +157,24 @@ def _keys(
     arguments(text, group, "expressions")
     keys: dict[object, Expression] = {}
     for node in group.expressions:
-        place_in_select = _ordinal(text, node, len(values))
+        place_in_select = ordinal(text, node, len(values))
         if place_in_select is not None:
             key = values[place_in_select]
         else:
             key = reader.expression(node)
             if isinstance(key, Column) and key.table is None and (name := one_of(key.name, names)) is not None:
                 key = _aliased(text, node, key, values[names.index(name)])
-        if isinstance(key, Aggregate | Combined):
+        if aggregates_in(key):
             raise refusal(text, node, ("an aggregate cannot be a key", "Group by columns; filter aggregates with HAVING."))
         keys.setdefault(shape(key), key)
     return tuple(keys.values())
 
 
-def _aliased(text: str, node: exp.Expression, column: Column, value: Item) -> Item:
+def _aliased(text: str, node: exp.Expression, column: Column, value: Expression | Aggregate) -> Expression | Aggregate:
     """The output of that name; refused if its expression has a column of that name, too, for then the word means both."""
     if shape(value) == shape(column):
         return column
-    level: list[Item] = [value]
+    level: list[Expression | Aggregate] = [value]
     while level:
         if any(shape(part) == shape(column) for part in level if isinstance(part, Column)):
             rule = f"{shortened(column.name)} is both a column and the name of another output"
@@ -219,7 +187,7 @@ def _outputs(
     text: str,
     select: exp.Select,
     names: tuple[str, ...],
-    values: tuple[Item, ...],
+    values: tuple[Expression | Aggregate, ...],
     keys: tuple[Expression, ...],
 ) -> tuple[Output, ...]:
     shapes = {shape(key): key for key in keys}
@@ -247,26 +215,14 @@ def _outputs(
 
 
 def _having(text: str, node: exp.Expression, scope: Scope, answered: Answered) -> Expression:
-    found: list[tuple[exp.Expression, Aggregate]] = []
+    known = [aggregate for output in answered.outputs for aggregate in aggregates_in(output.value)]
 
-    def nested(at: exp.Expression, aggregate: Aggregate) -> Expression:
-        found.append((at, aggregate))
-        return mark(len(found) - 1)
+    def nested(at: exp.Expression, found: Aggregate) -> Expression:
+        if shape(found) not in map(shape, known):
+            raise refusal(text, at, (answered.missing(found).rule, "Add this aggregate to SELECT."))
+        return found
 
-    def named(part: Expression) -> Expression:
-        """Arithmetic of aggregates by the name of its output, or else its parts by theirs."""
-        value = combined(part, [aggregate for _, aggregate in found])
-        if value is None or isinstance(value, Literal):
-            return mapped(part, named)
-        name = answered.find(value)
-        if name is not None:
-            return Column(name, OUTPUT)
-        if isinstance(value, Combined):
-            return mapped(part, named)
-        at = next(at for at, aggregate in found if aggregate == value)
-        raise refusal(text, at, (answered.missing(value).rule, "Add this aggregate to SELECT."))
-
-    condition = named(Reader(text, scope.column, nested).expression(node))
+    condition = Reader(text, scope.column, nested).expression(node)
     try:
         return answered.condition(condition)
     except InvalidInput as error:
@@ -283,7 +239,7 @@ def _order(text: str, select: exp.Select, reader: Reader, answered: Answered) ->
         if type(node) is not exp.Ordered:
             raise refusal(text, node, ("ORDER BY takes outputs, each with ASC or DESC", "Write ORDER BY n DESC."))
         arguments(text, node, "this", "desc")
-        place_in_select = _ordinal(text, node.this, len(answered.outputs))
+        place_in_select = ordinal(text, node.this, len(answered.outputs))
         if place_in_select is not None:
             name = answered.names[place_in_select]
         else:

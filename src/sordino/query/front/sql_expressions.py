@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeVar
@@ -20,11 +20,11 @@ from sordino.query.aggregates.registry import Kind, named_in_sql
 from sordino.query.front.calls import (
     between,
     call,
-    combined,
+    concatenated,
     constant,
     count_where,
     if_else,
-    mark,
+    is_arithmetic,
     matched,
     negated,
     nullif,
@@ -33,11 +33,31 @@ from sordino.query.front.calls import (
 from sordino.query.front.shapes import check_size
 from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
 from sordino.query.front.sql_tokens import shortened
-from sordino.query.tree import Aggregate, Case, Column, Expression, Item, Literal
+from sordino.query.tree import Aggregate, Case, Column, Expression, Literal, Window
 
 __all__ = ["Reader"]
 
-_Read = TypeVar("_Read", Expression, Item)
+_WINDOWS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.RowNumber: ("row_number", ()),
+    exp.Lag: ("lag", ("this", "offset")),
+    exp.Lead: ("lead", ("this", "offset")),
+    exp.FirstValue: ("first_value", ("this",)),
+    exp.Count: ("count", ("this",)),
+    exp.Sum: ("sum", ("this",)),
+}
+_WITHIN_PERSON: dict[type[exp.Expression], str] = {
+    exp.Min: "min", exp.Max: "max", exp.LogicalOr: "any", exp.LogicalAnd: "every"
+}  # fmt: skip
+_WINDOW_NAMES = (
+    "it is no window that is supported",
+    "There are ROW_NUMBER, LAG, LEAD, FIRST_VALUE, and running COUNT and SUM, with PARTITION BY person ORDER BY ...",
+)
+_MEMBERS = (
+    "who is among other rows is asked in WHERE",
+    "Write WHERE patient_id IN (SELECT patient_id FROM ...), or EXISTS with the person of both.",
+)
+
+_Read = TypeVar("_Read", Expression, Expression | Aggregate)
 
 _CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Add: ("+", ("this", "expression")),
@@ -64,8 +84,21 @@ _CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Upper: ("upper", ("this",)),
     exp.Length: ("length", ("this",)),
     exp.Substring: ("substr", ("this", "start", "length")),
+    exp.Ln: ("ln", ("this",)),
+    exp.Exp: ("exp", ("this",)),
+    exp.Sqrt: ("sqrt", ("this",)),
+    exp.Pow: ("power", ("this", "expression")),
+    exp.Dayname: ("dayname", ("this",)),
+    exp.Monthname: ("monthname", ("this",)),
+    exp.DateBin: ("time_bucket", ("this", "expression")),
 }
-_CHAINS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_CHAINS: dict[type[exp.Expression], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||", exp.Pow: "power",
+}  # fmt: skip
+_CASTS = {
+    exp.DType.DATE: "date", exp.DType.TIMESTAMPNTZ: "timestamp", exp.DType.INT: "integer", exp.DType.BIGINT: "bigint",
+    exp.DType.DOUBLE: "double",
+}  # fmt: skip
 _LOGIC: dict[type[exp.Expression], str] = {exp.And: "and", exp.Or: "or"}
 _DATE_PARTS: dict[type[exp.Expression], str] = {
     exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week", exp.Day: "day",
@@ -96,35 +129,40 @@ def _date(text: str, node: exp.Expression, words: str, *, moment: bool) -> Liter
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads expressions; `column` says which column a name is, `nested` what an aggregate inside an expression means."""
+    """Reads expressions; `column` says which column a name is, `nested` what an aggregate inside an expression means.
+
+    `inside` says that they are those of a subquery, with windows and aggregates of one person's rows; `member` reads
+    conditions on who is among other rows.
+    """
 
     text: str
     column: Callable[[exp.Expression], Column]
     nested: Callable[[exp.Expression, Aggregate], Expression] | None = None
+    inside: bool = False
+    member: Callable[[exp.Expression], Expression] | None = None
 
     def expression(self, node: exp.Expression) -> Expression:
         """A row-wise expression of our tree."""
         return self._checked(node, lambda: self._expression(node))
 
-    def item(self, node: exp.Expression) -> Item:
+    def item(self, node: exp.Expression) -> Expression | Aggregate:
         """One item of SELECT: an expression, an aggregate or arithmetic of aggregates."""
         return self._checked(node, lambda: self._aggregate(_inside(node)) or self._item(node))
 
-    def _item(self, node: exp.Expression) -> Item:
+    def _item(self, node: exp.Expression) -> Expression:
+        if self.nested is not None or self.inside:
+            return self._expression(node)
         found: list[Aggregate] = []
 
         def nested(_: exp.Expression, aggregate: Aggregate) -> Expression:
             found.append(aggregate)
-            return mark(len(found) - 1)
+            return aggregate
 
-        value = Reader(self.text, self.column, nested)._expression(node)
-        if not found:
-            return value
-        arithmetic = combined(value, found)
-        if arithmetic is None:
+        value = replace(self, nested=nested)._expression(node)
+        if found and not is_arithmetic(value):
             rule = "aggregates and constants are combined by + - * / only"
             raise self._refuse(node, (rule, "Ask for the aggregates, and compute with the answer: it is public."))
-        return arithmetic
+        return value
 
     def _checked(self, node: exp.Expression, read: Callable[[], _Read]) -> _Read:
         """What was read, with rules broken in the tree told as errors of this text."""
@@ -154,6 +192,12 @@ class Reader:
         kind = type(node)
         if kind in _CHAINS or kind in _LOGIC:
             return self._chain(node)
+        if kind is exp.Exists or (kind is exp.In and node.args.get("query") is not None):
+            if self.member is None:
+                raise self._refuse(node, _MEMBERS)
+            return self.member(node)
+        if kind is exp.Window and self.inside:
+            return self._window(node)
         if kind in _CALLS:
             name, parts = _CALLS[kind]
             arguments(self.text, node, *parts)
@@ -200,6 +244,9 @@ class Reader:
     def _aggregate(self, node: exp.Expression) -> Aggregate | None:
         """The aggregate that the node is; None if it is none of the supported ones."""
         kind, inner = type(node), Reader(self.text, self.column)
+        if self.inside and kind in _WITHIN_PERSON:
+            arguments(self.text, node, "this")
+            return Aggregate(_WITHIN_PERSON[kind], (inner._expression(node.this),))
         if kind is exp.Filter:
             arguments(self.text, node, "this", "expression")
             filtered = self._aggregate(node.this)
@@ -232,6 +279,26 @@ class Reader:
         elif not parts:
             raise self._refuse(node, (f"{found[0].sql[0]} must say what it is of", f"Write {found[0].examples[0].sql}."))
         return self._of_kind(node, *found, parts, inner)
+
+    def _window(self, node: exp.Expression) -> Expression:
+        """A function OVER (PARTITION BY ... ORDER BY ...)."""
+        arguments(self.text, node, "this", "partition_by", "order", "over")
+        function, inner = node.this, Reader(self.text, self.column)
+        if type(function) not in _WINDOWS or str(node.args.get("over") or "OVER").upper() != "OVER":
+            raise self._refuse(function, _WINDOW_NAMES)
+        name, parts = _WINDOWS[type(function)]
+        arguments(self.text, function, *parts)
+        given = [part for key in parts for part in _parts(function, key) if type(part) is not exp.Star]
+        order = node.args.get("order")
+        ordered: list[tuple[Expression, bool]] = []
+        if order is not None:
+            arguments(self.text, order, "expressions")
+            for one in order.expressions:
+                # the parser notes where NULLs go, which no word of the text can say
+                arguments(self.text, one, "this", "desc", "nulls_first")
+                ordered.append((inner._expression(one.this), bool(one.args.get("desc"))))
+        partition = tuple(inner._expression(one) for one in node.args.get("partition_by") or ())
+        return Window(name, tuple(inner._expression(part) for part in given), partition, tuple(ordered))
 
     def _of_kind(
         self, node: exp.Expression, kind: Kind, level: Fraction | None, parts: list[exp.Expression], inner: Reader
@@ -305,8 +372,32 @@ class Reader:
 
     def _like(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression", "negate")
-        found = call("like", self._expression(node.this), self._expression(node.expression))
+        name = "like" if type(node) is exp.Like else "ilike"
+        found = call(name, self._expression(node.this), self._expression(node.expression))
         return call("not", found) if node.args.get("negate") else found
+
+    def _concat(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "expressions")
+        return concatenated([self._expression(part) for part in node.expressions])
+
+    def _log(self, node: exp.Expression) -> Expression:
+        """LOG10(x), which the parser turns into LOG(10, x); with one argument, engines disagree on the base."""
+        arguments(self.text, node, "this", "expression")
+        if node.expression is None or self._expression(node.this) != Literal(10):
+            raise self._refuse(
+                node,
+                (
+                    "LOG is the natural logarithm in some dialects, to base 10 in others",
+                    "Write LN(x) or LOG10(x); the logarithm to base 2 is LN(x) / LN(2).",
+                ),
+            )
+        return call("log10", self._expression(node.expression))
+
+    def _date_diff(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression", "unit")
+        if "unit" not in node.args:
+            raise self._refuse(node, ("its unit must be named", "Write DATE_DIFF('day', first, last)."))
+        return call("date_diff", _part(node.args["unit"]), self._expression(node.expression), self._expression(node.this))
 
     def _left(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression")
@@ -328,8 +419,8 @@ class Reader:
             return call("date_part", _part(node.expressions[0]), self._expression(node.expressions[1]))
         if name == "weekday" and len(node.expressions) == 1:
             return call("date_part", Literal("dow"), self._expression(node.expressions[0]))
-        if name == "bucket":
-            return call("bucket", *map(self._expression, node.expressions))
+        if name in {"bucket", "clamp"}:
+            return call(name, *map(self._expression, node.expressions))
         raise self._refuse(node, (f"there is no function {shortened(str(node.this))}", UNKNOWN[1]))
 
     def _literal(self, node: exp.Expression) -> Expression:
@@ -357,13 +448,16 @@ class Reader:
         return self.column(node)
 
     def _cast(self, node: exp.Expression) -> Expression:
-        """DATE '...' and TIMESTAMP '...', which the parser turns into casts; no other cast gets past the words."""
+        """A cast; of a text only DATE '...' and TIMESTAMP '...', which are constants."""
         arguments(self.text, node, "this", "to")
-        to, literal = node.args["to"], node.this
-        kinds = {exp.DataType.Type.DATE: False, exp.DataType.Type.TIMESTAMPNTZ: True}
-        if type(literal) is not exp.Literal or not literal.args.get("is_string") or to.this not in kinds:
+        to, inner = node.args["to"], _inside(node.this)
+        arguments(self.text, to, "this")
+        kind = _CASTS.get(to.this)
+        if kind is None:
             raise self._refuse(node)
-        return _date(self.text, node, str(literal.this), moment=kinds[to.this])
+        if kind in ("date", "timestamp") and type(inner) is exp.Literal and inner.args.get("is_string"):
+            return _date(self.text, node, str(inner.this), moment=kind == "timestamp")
+        return call("cast", Literal(kind), self._expression(inner))
 
 
 def _parts(node: exp.Expression, name: str) -> list[exp.Expression]:
@@ -387,6 +481,10 @@ _SPECIAL: dict[type[exp.Expression], Callable[[Reader, exp.Expression], Expressi
     exp.Neg: Reader._neg,
     exp.Is: Reader._is,
     exp.Like: Reader._like,
+    exp.ILike: Reader._like,
+    exp.Concat: Reader._concat,
+    exp.Log: Reader._log,
+    exp.DateDiff: Reader._date_diff,
     exp.Left: Reader._left,
     exp.Extract: Reader._extract,
     exp.TimestampTrunc: Reader._date_trunc,

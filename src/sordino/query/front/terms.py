@@ -6,20 +6,24 @@ Where a column is meant, text is its name; where a value is meant, text is text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
+from functools import reduce
 from inspect import Parameter, Signature
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
 from sordino.query.aggregates.registry import Kind, kinds
 from sordino.query.front import calls
-from sordino.query.tree import Aggregate, Case, Column, Combined, Expression, Literal
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Member, Window
 
-__all__ = ["ColumnLike", "Measure", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "date_part",
-           "date_trunc", "day", "greatest", "least", "lit", "measures", "month", "quarter", "term_tree", "week", "when",
-           "year"]  # fmt: skip
+if TYPE_CHECKING:
+    from sordino.query.front.python import Question
+
+__all__ = ["ColumnLike", "Measure", "Over", "Term", "When", "any_", "bucket", "coalesce", "col", "concat",
+           "condition_tree", "date_diff", "date_part", "date_trunc", "day", "every", "first_value", "greatest", "lag",
+           "lead", "least", "lit", "max_", "measures", "min_", "month", "over_tree", "quarter", "row_number",
+           "term_tree", "time_bucket", "week", "when", "year"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,12 @@ class Term:
     def __rmod__(self, other: object) -> Term:
         return self._after("%", other)
 
+    def __pow__(self, other: object) -> Term:
+        return self._with("power", other)
+
+    def __rpow__(self, other: object) -> Term:
+        return self._after("power", other)
+
     def __neg__(self) -> Term:
         return Term(calls.negated(self.tree))
 
@@ -122,8 +132,16 @@ class Term:
     def __abs__(self) -> Term:
         return self.abs()
 
-    def isin(self, values: Iterable[object]) -> Term:
-        """Whether it is one of the values."""
+    def isin(self, values: Iterable[object] | Question) -> Term:
+        """Whether it is one of the values; of the person column, whether the person is among the rows of a question."""
+        from sordino.query.front.python import Question
+
+        if isinstance(values, Question):
+            if not isinstance(self.tree, Column):
+                raise InvalidInput(
+                    "isin(question)", "it is asked of the person column", "Write col('patient_id').isin(...)."
+                )
+            return Term(Member(self.tree, values.rows))
         if isinstance(values, str | Term) or not isinstance(values, Iterable):
             raise InvalidInput(type(values).__name__, "isin takes a list of values", "Write isin(['A', 'B']).")
         return self._with("in", *values)
@@ -139,6 +157,18 @@ class Term:
     def like(self, pattern: str) -> Term:
         """Whether the text matches: % stands for any letters, _ for one."""
         return self._with("like", pattern)
+
+    def ilike(self, pattern: str) -> Term:
+        """The same, whatever the case of the letters."""
+        return self._with("ilike", pattern)
+
+    def append(self, *others: object) -> Term:
+        """The text followed by the others; missing if one of them is."""
+        return reduce(lambda left, right: left._with("||", right), others, self)
+
+    def cast(self, kind: str) -> Term:
+        """As another type: date, timestamp, integer, bigint or double."""
+        return self._after("cast", kind)
 
     def coalesce(self, *others: object) -> Term:
         """Itself, or the first of the others that is not missing."""
@@ -163,6 +193,26 @@ class Term:
     def ceil(self) -> Term:
         """The next whole number at or above."""
         return self._with("ceil")
+
+    def ln(self) -> Term:
+        """The natural logarithm."""
+        return self._with("ln")
+
+    def log10(self) -> Term:
+        """The logarithm to base 10."""
+        return self._with("log10")
+
+    def exp(self) -> Term:
+        """The number e to its power."""
+        return self._with("exp")
+
+    def sqrt(self) -> Term:
+        """The square root."""
+        return self._with("sqrt")
+
+    def clamp(self, low: object, high: object) -> Term:
+        """Itself, or the nearer of two constants where it lies outside of them."""
+        return self._with("clamp", low, high)
 
     def bucket(self, width: object) -> Term:
         """The lower end of its bucket: floor(x / width) * width."""
@@ -189,8 +239,20 @@ class Term:
         return self._after("date_part", part)
 
     def date_trunc(self, unit: str) -> Term:
-        """The beginning of its year, quarter, month, week, day or hour."""
+        """The beginning of its year, quarter, month, week, day, hour or minute."""
         return self._after("date_trunc", unit)
+
+    def time_bucket(self, width: str) -> Term:
+        """The beginning of its span of time, such as "15 minutes"."""
+        return self._after("time_bucket", width)
+
+    def day_name(self) -> Term:
+        """The day of the week in English."""
+        return self._with("dayname")
+
+    def month_name(self) -> Term:
+        """The month in English."""
+        return self._with("monthname")
 
     def year(self) -> Term:
         """The year of a date."""
@@ -220,58 +282,125 @@ ColumnLike: TypeAlias = str | Term
 class Measure:
     """An aggregate of the rows of a group, or arithmetic of several: `sum("cost") / sum("days")`."""
 
-    tree: Aggregate | Combined
+    tree: Aggregate | Call
 
     def where(self, condition: ColumnLike) -> Measure:
         """The same over those rows only that satisfy the condition."""
         return Measure(_filtered(condition_tree(condition), self.tree))
 
     def __add__(self, other: object) -> Measure:
-        return self._with("+", self, other)
+        return _arithmetic("+", self, other)
 
     def __radd__(self, other: object) -> Measure:
-        return self._with("+", other, self)
+        return _arithmetic("+", other, self)
 
     def __sub__(self, other: object) -> Measure:
-        return self._with("-", self, other)
+        return _arithmetic("-", self, other)
 
     def __rsub__(self, other: object) -> Measure:
-        return self._with("-", other, self)
+        return _arithmetic("-", other, self)
 
     def __mul__(self, other: object) -> Measure:
-        return self._with("*", self, other)
+        return _arithmetic("*", self, other)
 
     def __rmul__(self, other: object) -> Measure:
-        return self._with("*", other, self)
+        return _arithmetic("*", other, self)
 
     def __truediv__(self, other: object) -> Measure:
-        return self._with("/", self, other)
+        return _arithmetic("/", self, other)
 
     def __rtruediv__(self, other: object) -> Measure:
-        return self._with("/", other, self)
+        return _arithmetic("/", other, self)
 
     def __neg__(self) -> Measure:
-        return self._with("neg", self)
+        return _arithmetic("neg", self)
 
-    @staticmethod
-    def _with(function: str, *parts: object) -> Measure:
-        trees = []
-        for part in parts:
-            tree = (
-                part.tree if isinstance(part, Measure) else None if isinstance(part, Term | When) else calls.constant(part)
-            )
-            value = tree.value if isinstance(tree, Literal) else 0
-            if tree is None or isinstance(value, bool) or not isinstance(value, int | Fraction):
-                raise _wrong(part, "aggregates are combined with aggregates and numbers", "Write sum('a') / sum('b').")
-            trees.append(tree)
-        return Measure(Combined(function, tuple(trees)))
+    def clamp(self, low: object, high: object) -> Term:
+        """Of one person's rows, in per_person: cut to these bounds."""
+        return Term(calls.call("clamp", self.tree, _value(low), _value(high)))
 
 
-def _filtered(condition: Expression, tree: Aggregate | Combined) -> Aggregate | Combined:
+def _arithmetic(function: str, *parts: object) -> Measure:
+    trees: list[Expression] = []
+    for part in parts:
+        tree = part.tree if isinstance(part, Measure) else None if isinstance(part, Term | When) else calls.constant(part)
+        if tree is None or not calls.is_arithmetic(tree):
+            raise _wrong(part, "aggregates are combined with aggregates and numbers", "Write sum('a') / sum('b').")
+        trees.append(tree)
+    return Measure(calls.call(function, *trees))
+
+
+def _filtered(condition: Expression, tree: Aggregate | Call) -> Aggregate | Call:
     if isinstance(tree, Aggregate):
         return calls.when_true(condition, tree)
-    parts = (part if isinstance(part, Literal) else _filtered(condition, part) for part in tree.parts)
-    return Combined(tree.function, tuple(parts))
+    parts = (_filtered(condition, part) if isinstance(part, Aggregate | Call) else part for part in tree.arguments)
+    return Call(tree.function, tuple(parts))
+
+
+@dataclass(frozen=True)
+class Over:
+    """A function of the rows of one person around a row, for `Question.window`."""
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    limits: tuple[Expression, ...] = ()
+
+    def clamp(self, low: object, high: object) -> Over:
+        """The same, cut to these bounds."""
+        return replace(self, limits=(_value(low), _value(high)))
+
+
+def over_tree(
+    name: str, item: object, partition: tuple[Expression, ...], order: tuple[tuple[Expression, bool], ...]
+) -> Expression:
+    """The window that an item of `Question.window` is; count and sum run along the order."""
+    if isinstance(item, Measure) and item.tree.function in ("count", "sum"):
+        return Window(item.tree.function, item.tree.arguments, partition, order)
+    if not isinstance(item, Over):
+        rule, hint = "window takes functions of rows in an order", "Write window(order_by='day', k=so.row_number())."
+        raise _wrong({name: item}, rule, hint)
+    window = Window(item.function, item.arguments, partition, order)
+    return calls.call("clamp", window, *item.limits) if item.limits else window
+
+
+def min_(x: ColumnLike) -> Measure:
+    """The smallest value of one person's rows, for per_person."""
+    return Measure(Aggregate("min", (term_tree(x),)))
+
+
+def max_(x: ColumnLike) -> Measure:
+    """The largest value of one person's rows, for per_person."""
+    return Measure(Aggregate("max", (term_tree(x),)))
+
+
+def any_(condition: ColumnLike) -> Measure:
+    """Whether one of one person's rows satisfies a condition, for per_person."""
+    return Measure(Aggregate("any", (condition_tree(condition),)))
+
+
+def every(condition: ColumnLike) -> Measure:
+    """Whether all of one person's rows satisfy a condition, for per_person."""
+    return Measure(Aggregate("every", (condition_tree(condition),)))
+
+
+def row_number() -> Over:
+    """The place of a row among its person's rows, from 1 on."""
+    return Over("row_number")
+
+
+def lag(x: ColumnLike, rows: int = 1) -> Over:
+    """The value of the person's row so many places before; missing if there is none."""
+    return Over("lag", (term_tree(x), _value(rows)))
+
+
+def lead(x: ColumnLike, rows: int = 1) -> Over:
+    """The value of the person's row so many places after; missing if there is none."""
+    return Over("lead", (term_tree(x), _value(rows)))
+
+
+def first_value(x: ColumnLike) -> Over:
+    """The value of the person's first row."""
+    return Over("first_value", (term_tree(x),))
 
 
 @dataclass(frozen=True)
@@ -388,6 +517,21 @@ def date_part(part: str, x: ColumnLike) -> Term:
 def date_trunc(unit: str, x: ColumnLike) -> Term:
     """The beginning of a unit of time."""
     return _method(x).date_trunc(unit)
+
+
+def date_diff(unit: str, first: ColumnLike, last: ColumnLike) -> Term:
+    """How many units of time begin after the first date, up to the last: "day" counts days."""
+    return Term(calls.call("date_diff", _value(unit), term_tree(first), term_tree(last)))
+
+
+def time_bucket(width: str, x: ColumnLike) -> Term:
+    """The beginning of a span of time, such as "15 minutes"."""
+    return _method(x).time_bucket(width)
+
+
+def concat(x: ColumnLike, *others: object) -> Term:
+    """The texts one after the other; a missing one is empty."""
+    return Term(calls.concatenated([term_tree(x), *map(_value, others)]))
 
 
 def year(x: ColumnLike) -> Term:

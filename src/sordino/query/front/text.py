@@ -16,24 +16,30 @@ from typing import assert_never
 
 from sordino.errors import InvalidInput
 from sordino.query.aggregates.registry import kind_of
-from sordino.query.front.calls import check_name, mark, number
+from sordino.query.front.calls import CASTS, check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
-from sordino.query.front.shapes import check_query, mapped
+from sordino.query.front.shapes import WITHIN_PERSON, check_query
 from sordino.query.tree import (
     Aggregate,
     Call,
     Case,
     Column,
-    Combined,
     Expression,
-    Item,
     Join,
     Literal,
+    Member,
     Order,
     Output,
     Query,
+    Rows,
+    Source,
+    Subquery,
+    Table,
+    UnionAll,
     Value,
+    Window,
+    aggregates_in,
 )
 
 __all__ = ["sql_text"]
@@ -52,16 +58,18 @@ _QUOTED = {"ALL", "ALTER", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "BETWEEN",
            "UNNEST", "UNPIVOT", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH", "WITHIN", "XOR"}  # fmt: skip
 """Words that stand for a name only in quotes; more than need be, so that other versions of the parser agree."""
 
-_OR, _AND, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(7)
+_OR, _AND, _PREDICATE, _JOINED, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 """How tightly a piece of text holds together; one that is looser than its place asks for goes into brackets."""
 
 _OPERATORS = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _PREDICATE),
+    "||": _JOINED,
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }
-_FUNCTIONS = {"abs", "bucket", "ceil", "coalesce", "date_part", "date_trunc", "floor", "greatest", "least",
-              "length", "lower", "round", "substr", "upper"}  # fmt: skip
+_FUNCTIONS = {"abs", "bucket", "cast", "ceil", "clamp", "coalesce", "date_diff", "date_part", "date_trunc", "dayname",
+              "exp", "floor", "greatest", "least", "length", "ln", "log10", "lower", "monthname", "power", "round", "sqrt",
+              "substr", "time_bucket", "upper"}  # fmt: skip
 _MOST_DIGITS = 40
 """What the parser takes in one number, those of the exponent included."""
 
@@ -79,7 +87,7 @@ def sql_text(query: Query) -> str:
     """
     check_query(query)  # a tree that no front end made may be too deep for the stack
     answered = Answered(query.outputs)
-    clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _name(query.table), *map(_join, query.joins)]
+    clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _source(query.source)]
     if query.where is not None:
         clauses += ["WHERE", _ROWS.text(query.where)]
     if query.keys:
@@ -119,8 +127,10 @@ class _Writer:
                 words = [f"WHEN {self.text(condition)} THEN {self.text(value)}" for condition, value in branches]
                 words += [] if otherwise == Literal(None) else [f"ELSE {self.text(otherwise)}"]
                 return _ATOM, " ".join(["CASE", *words, "END"])
-            case Call("not", (Call() as negated,)) if (text := self._predicate(negated, "NOT ")) is not None:
+            case Call("not", (Call() | Member() as negated,)) if (text := self._predicate(negated, "NOT ")) is not None:
                 return _PREDICATE, text
+            case Member():
+                return _PREDICATE, self._predicate(node) or ""
             case Call() if (text := self._predicate(node)) is not None:
                 return _PREDICATE, text
             case Call("not", (x,)):
@@ -138,8 +148,19 @@ class _Writer:
                 # a - b - c is (a - b) - c; comparisons of comparisons are bracketed, as people and dialects differ on them
                 first = self.text(left, level + (level == _PREDICATE))
                 return level, f"{first} {function} {self.text(right, level + 1)}"
+            case Call("cast", (Literal(str(kind)), x)) if kind in CASTS:
+                return _ATOM, f"CAST({self.text(x)} AS {kind.upper()})"
             case Call(function, parts) if function in _FUNCTIONS:
                 return _ATOM, f"{function.upper()}({self._list(parts)})"
+            case Aggregate():
+                return _ATOM, self.aggregate(node)
+            case Window(function, arguments, partition, order):
+                over = [f"PARTITION BY {self._list(partition)}"] if partition else []
+                down = (" DESC" if descending else "" for _, descending in order)
+                keys = [self.text(one) + word for (one, _), word in zip(order, down, strict=True)]
+                over += [f"ORDER BY {', '.join(keys)}"] if keys else []
+                inner = "*" if function == "count" and not arguments else self._list(arguments)
+                return _ATOM, f"{function.upper()}({inner}) OVER ({' '.join(over)})"
             case Call(function, parts):
                 raise InvalidInput(
                     f"{function} of {len(parts)} arguments",
@@ -149,40 +170,24 @@ class _Writer:
             case _:
                 assert_never(node)
 
-    def _predicate(self, node: Call, negation: str = "") -> str | None:
+    def _predicate(self, node: Call | Member, negation: str = "") -> str | None:
         """A condition that has words of its own for its negation; None if it is none of these."""
         match node:
             case Call("is_null", (x,)):
                 return f"{self.text(x, _SUM)} IS {negation}NULL"
-            case Call("like", (x, pattern)):
-                return f"{self.text(x, _SUM)} {negation}LIKE {self.text(pattern, _SUM)}"
+            case Call("like" | "ilike" as function, (x, pattern)):
+                return f"{self.text(x, _SUM)} {negation}{function.upper()} {self.text(pattern, _SUM)}"
+            case Member(column, rows):
+                return f"{self.column(column)} {negation}IN ({_rows(rows)})"
             case Call("in", (x, *values)):
                 return f"{self.text(x, _SUM)} {negation}IN ({self._list(values)})"
             case _:
                 return None
 
-    def item(self, value: Item) -> str:
-        """An item of SELECT."""
-        if isinstance(value, Aggregate):
-            return self.aggregate(value)
-        if isinstance(value, Combined):
-            found: list[str] = []
-            return _Writer(lambda column: found[int(column.name)]).text(self._marked(value, found))
-        return self.text(value)
-
-    def _marked(self, value: Aggregate | Combined | Literal, found: list[str]) -> Expression:
-        """Arithmetic as an expression of marks that stand for the texts of aggregates."""
-        match value:
-            case Literal():
-                return value
-            case Combined(function, parts):
-                return Call(function, tuple(self._marked(part, found) for part in parts))
-            case Aggregate():
-                found.append(self.aggregate(value))
-                return mark(len(found) - 1)
-
     def aggregate(self, value: Aggregate) -> str:
         """An aggregate of a group's rows."""
+        if value.function in WITHIN_PERSON:
+            return f"{WITHIN_PERSON[value.function]}({self._list(value.arguments)})"
         return kind_of(value).text(value, map(self.text, value.arguments), lambda level: self.text(number(level)))
 
 
@@ -271,7 +276,7 @@ def _outputs(outputs: tuple[Output, ...]) -> Iterable[str]:
     if distinct_names(given, [output.value for output in outputs]) != names:
         given = list(names)
     for output, name in zip(outputs, given, strict=True):
-        text = _ROWS.item(output.value)
+        text = _ROWS.text(output.value)
         yield text if name is None else f"{text} AS {_name(name)}"
 
 
@@ -285,9 +290,37 @@ def _is_default(output: Output) -> bool:
     return False
 
 
-def _join(join: Join) -> str:
-    pairs = " AND ".join(f"{_column(ours)} = {_column(Column(theirs, join.table))}" for ours, theirs in join.on)
-    return f"{'LEFT ' if join.kind == 'left' else ''}JOIN {_name(join.table)} ON {pairs}"
+def _source(source: Source) -> str:
+    match source:
+        case Table(table, alias):
+            return _name(table) if alias is None else f"{_name(table)} AS {_name(alias)}"
+        case Subquery(rows, name):
+            return f"({_rows(rows)}) AS {_name(name)}"
+        case Join(left, right, on, kind, condition):
+            pairs = [f"{_column(ours)} = {_column(theirs)}" for ours, theirs in on]
+            pairs += [] if condition is None else [_ROWS.text(condition, _PREDICATE)]
+            return f"{_source(left)} {'LEFT ' if kind == 'left' else ''}JOIN {_source(right)} ON {' AND '.join(pairs)}"
+        case _:
+            assert_never(source)
+
+
+def _rows(rows: Rows | UnionAll) -> str:
+    """A SELECT of rows; every item has its name, but for columns that bear it."""
+    if isinstance(rows, UnionAll):
+        return " UNION ALL ".join(map(_rows, rows.parts))
+    items = ["*"] if rows.every else []
+    for item in rows.items:
+        text = _ROWS.text(item.value)
+        own = isinstance(item.value, Column) and item.value.name == item.name
+        items.append(text if own else f"{text} AS {_name(item.name)}")
+    clauses = ["SELECT DISTINCT" if rows.distinct else "SELECT", ", ".join(items), "FROM", _source(rows.source)]
+    if rows.where is not None:
+        clauses += ["WHERE", _ROWS.text(rows.where)]
+    if rows.keys is not None:
+        clauses += ["GROUP BY", ", ".join(_ROWS.text(key) for key in rows.keys)]
+    if rows.having is not None:
+        clauses += ["HAVING", _ROWS.text(rows.having)]
+    return " ".join(clauses)
 
 
 def _keys(query: Query) -> Iterable[str]:
@@ -317,7 +350,7 @@ def _order(order: Order, answered: Answered) -> str:
     return text + (" DESC" if order.descending else "")
 
 
-def _found(value: Item, answered: Answered) -> str | None:
+def _found(value: Expression | Aggregate, answered: Answered) -> str | None:
     """The output that the parser finds for it, if one and only one."""
     try:
         return answered.find(value)
@@ -343,12 +376,11 @@ def _having(condition: Expression, answered: Answered) -> str:
         value = values.get(column.name)
         if value is None or _found(value, answered) != column.name:
             return column
-        return Column(column.name, OUTPUT) if isinstance(value, Aggregate | Combined) else value
+        return Column(column.name, OUTPUT) if aggregates_in(value) else value
 
     def written(column: Column) -> str:
         value = values.get(column.name) if column.table == OUTPUT else None
-        bare = not isinstance(value, Combined)
-        return _column(column) if value is None else _ROWS.item(value) if bare else f"({_ROWS.item(value)})"
+        return _column(column) if value is None else _ROWS.text(value, _ATOM)
 
     valued = _replaced(condition, by_value)
     if _means(valued, condition, answered):
@@ -358,4 +390,15 @@ def _having(condition: Expression, answered: Answered) -> str:
 
 
 def _replaced(node: Expression, column: Callable[[Column], Expression]) -> Expression:
-    return column(node) if isinstance(node, Column) else mapped(node, lambda part: _replaced(part, column))
+    match node:
+        case Column():
+            return column(node)
+        case Literal() | Aggregate() | Window() | Member():
+            return node
+        case Call(function, parts):
+            return Call(function, tuple(_replaced(part, column) for part in parts))
+        case Case(branches, otherwise):
+            pairs = tuple((_replaced(condition, column), _replaced(value, column)) for condition, value in branches)
+            return Case(pairs, _replaced(otherwise, column))
+        case _:
+            assert_never(node)

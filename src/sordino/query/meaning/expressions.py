@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from sordino.query.meaning.function import kind_words
 from sordino.query.meaning.functions import FUNCTIONS
 from sordino.query.meaning.listed import expect_listed
 from sordino.query.meaning.logic import as_truth, choose
+from sordino.query.meaning.neutral import Let
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Nothing, Number, Truth
 
@@ -30,17 +31,24 @@ _DEEPEST = 120
 """Levels of SQL that its generator writes within Python's limit of nested calls, with room for what the plan puts around."""
 
 
-def typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
-    """What an expression yields and the SQL that computes it; `columns` reads a column, or refuses it."""
-    found = _typed(expression, columns)
+Reads: TypeAlias = Callable[[tree.Expression], Typed]
+"""Reads a column, or whatever else is no expression of one row, or refuses it."""
+
+
+def typed(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None) -> Typed:
+    """What an expression yields and the SQL that computes it; `known` are parts of it that are columns already."""
+    found = _typed(expression, read, known or {})
     _refuse_deep(found.sql)
     return found
 
 
-def _typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
+def _typed(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed]) -> Typed:
+    if known and expression in known:
+        leaf = known[expression]
+        return Typed(leaf.type, leaf.sql.copy(), leaf.constant, leaf.domain)
     match expression:
-        case tree.Column():
-            leaf = columns(expression)
+        case tree.Column() | tree.Window() | tree.Member() | tree.Aggregate():
+            leaf = read(expression)
             # a node has one parent: each mention of a column gets nodes of its own
             return Typed(leaf.type, leaf.sql.copy(), leaf.constant, leaf.domain)
         case tree.Literal(value):
@@ -50,29 +58,30 @@ def _typed(expression: tree.Expression, columns: Callable[[tree.Column], Typed])
             if function is None:
                 raise InvalidInput(f"the function {show(name)}", "this function is not supported",
                                    f"Supported are {', '.join(sorted(FUNCTIONS))}.")  # fmt: skip
-            found = [_typed(a, columns) for a in arguments]
+            found = [_typed(a, read, known) for a in arguments]
             expect_listed(expression, found)
             return function.apply(*found)
         case tree.Case(branches, otherwise):
-            pairs = [(_typed(when, columns), _typed(then, columns)) for when, then in branches]
-            return choose(pairs, _typed(otherwise, columns))
+            pairs = [(_typed(when, read, known), _typed(then, read, known)) for when, then in branches]
+            return choose(pairs, _typed(otherwise, read, known))
         case _:
             assert_never(expression)
 
 
 def _refuse_deep(sql: exp.Expression) -> None:
-    level, nodes_there = 0, [sql]
-    while nodes_there:
-        level += 1
+    waiting = [(sql, 1)]
+    while waiting:
+        node, level = waiting.pop()
         if level > _DEEPEST:
             raise InvalidInput("an expression of many nested calls", f"it may become at most {_DEEPEST} levels of SQL",
                                "Write it with fewer calls inside calls.")  # fmt: skip
-        nodes_there = [child for node in nodes_there for child in node.iter_expressions()]
+        below = level + (Let.levels if isinstance(node, Let) else 1)
+        waiting += [(child, below) for child in node.iter_expressions()]
 
 
-def condition(expression: tree.Expression, columns: Callable[[tree.Column], Typed]) -> Typed:
+def condition(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None) -> Typed:
     """An expression that must be a condition; NULL is one that is never true."""
-    found = typed(expression, columns)
+    found = typed(expression, read, known)
     if not isinstance(found.type, Truth | Nothing):
         raise InvalidInput(f"{kind_words(found.type)} as a condition", "a condition is true, false or NULL",
                            "Compare the value with something, as in age >= 65.")  # fmt: skip

@@ -1,0 +1,227 @@
+"""From names to relations: which declared columns a question means, and whether its rows stay one person's own.
+
+SQL is case-insensitive, so names are; a name that is not declared is refused with the nearest ones that are. Whatever would
+make a row depend on two persons is refused here, with a question that works instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, assert_never
+
+from sqlglot import exp
+
+from sordino.errors import InvalidInput
+from sordino.plan.fragments import column, named, not_null, select
+from sordino.plan.joins import joined, marked
+from sordino.plan.names import Names, conjuncts, find, outermost
+from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, Lookup, Relation, Scan, Whose
+from sordino.plan.rows import mentioned, select_rows
+from sordino.plan.statement import Lines, Values
+from sordino.plan.subqueries import derived, distinct, per_person, union
+from sordino.privacy.exact import readable
+from sordino.query import dataset, tree
+from sordino.query.meaning import reading
+from sordino.query.meaning.expressions import condition
+from sordino.query.typed import Typed
+from sordino.query.types import Nothing, Number, Text
+
+__all__ = ["Asked", "ask"]
+
+
+_COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">=", "in"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The rows that a question is about: a relation, conditions on it, and how names are read."""
+
+    relation: Relation
+    names: Names
+    where: tuple[exp.Expr, ...]
+
+    @property
+    def whose(self) -> Whose:
+        """Whose rows they are; with a condition not every row is there."""
+        whose = self.relation.whose
+        return replace(whose, every=False) if self.where else whose
+
+    def read(self, expression: tree.Expression) -> Typed:
+        """The cleaned column that a name means."""
+        return self.names.read(expression)
+
+    def is_person(self, expression: tree.Expression) -> bool:
+        """Whether an expression is the column that names the protected person."""
+        return self.names.is_person(expression)
+
+    def never_null(self, expression: tree.Expression) -> bool:
+        """Whether an expression is a column declared without NULLs. Privacy does not rest on it."""
+        return isinstance(expression, tree.Column) and not self.names.value(expression).nullable
+
+    def lines(self, keys: Sequence[exp.Expr], values: Mapping[str, exp.Expr]) -> Lines:
+        """Person, keys and some values of the rows that satisfy the conditions; rows without a person are dropped.
+
+        Each statement has lines with its own values only, so that all of them together grow with the question.
+        """
+        items = [named(key.copy(), f"k{i}") for i, key in enumerate(keys)]
+        items += [named(value, name) for name, value in values.items()]
+        present = [part.copy() for part in self.where]
+        lists: dict[str, Values] = {}
+        cells = select_rows(self.relation, mentioned([*items, *present]), lists)
+        if self.whose.owner == "person":
+            present.insert(0, not_null(PERSON))
+        by_person = not self.whose.by_row
+        if by_person:
+            items.insert(0, column(PERSON))
+        lines = select(items or [named(exp.true(), "c")], cells, "cells", where=present)
+        return Lines(lines, tuple(f"k{i}" for i in range(len(keys))), by_person, lists)
+
+
+def ask(query: tree.Query, declared: dataset.Dataset) -> Asked:
+    """The rows of a question; refuses what is not declared, and what would mix persons."""
+    binder = _Binder(declared)
+    relation, first = binder.source(query.source), _first(query.source)
+    conditions = [] if query.where is None else conjuncts(query.where)
+    relation, where = binder.conditions(relation, first, conditions)
+    return Asked(relation, Names(relation, first), tuple(where))
+
+
+def _first(source: tree.Source) -> str:
+    while isinstance(source, tree.Join):
+        source = source.left
+    return source.name
+
+
+class _Binder:
+    """Makes relations, whose columns all have aliases of their own."""
+
+    def __init__(self, declared: dataset.Dataset) -> None:
+        self._tables = declared.tables
+        self._count = 0
+        self._scans = 0
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f"c{self._count - 1}"
+
+    def source(self, source: tree.Source) -> Relation:
+        """The relation of a FROM clause."""
+        match source:
+            case tree.Table(name):
+                return self._scan(self._tables[find("table", name, self._tables, "")], source.name)
+            case tree.Subquery(rows, name):
+                if isinstance(rows, tree.UnionAll):
+                    inner = union([self._rows(part) for part in rows.parts], self._fresh)
+                else:
+                    inner = self._rows(rows)
+                fields = tuple(replace(field, table=name, hidden=False) for field in inner.fields)
+                return Derive(inner, fields, {})
+            case tree.Join():
+                ours = Names(self.source(source.left), _first(source))
+                return joined(source, ours, Names(self.source(source.right), source.right.name), self._tables)
+            case _:
+                assert_never(source)
+
+    def _scan(self, table: dataset.Table, name: str) -> Scan:
+        fields = []
+        for declared, cells in table.columns.items():
+            kind = cells.type
+            listed = kind.values if isinstance(kind, Text) else None
+            raw = cells if listed is not None and not reading.is_long(listed) else None
+            nullable = isinstance(kind, Nothing) or kind.nullable
+            cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
+            fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable))
+        parent = None if table.via is None else self._scan(self._tables[table.via.parent], table.via.parent)
+        person = table.person if parent is None else parent.whose.who
+        if person is not None and table.has_persons:
+            fields.append(Field(person, name, PERSON, identity=table.name))
+        self._scans += 1
+        fields += [
+            Field(key, name, self._fresh(), identity=table.name, scan=self._scans, column=key.lower())
+            for key in table.identities
+        ]
+        owner: Literal["person", "row", "nobody"]
+        owner = "nobody" if table.public else "person" if table.has_persons else "row"
+        whose = Whose(
+            owner, table.persons or "row", person or "row", table.neighbors, table.max_rows, table.max_groups,
+            (table.name,), every=True,
+        )  # fmt: skip
+        return Scan(table, tuple(fields), whose, parent)
+
+    def conditions(
+        self, relation: Relation, first: str, conditions: Sequence[tree.Expression]
+    ) -> tuple[Relation, list[exp.Expr]]:
+        """The relation filtered by those conditions that concern one side of a join only, and the SQL of the others."""
+        marks: dict[tree.Expression, Typed] = {}
+        for member in outermost(conditions, lambda part: isinstance(part, tree.Member)):
+            if isinstance(member, tree.Member):
+                join = marked(Names(relation, first), member.column, self._rows(member.rows), self._fresh(), self._tables)
+                relation, marks[member] = join, join.fields[-1].typed
+        names = Names(relation, first)
+        read = names.read
+        rest: list[exp.Expr] = []
+        for one in conditions:
+            _expect_within_cut(one, names)
+            sql = condition(one, read, marks).sql
+            below = _pushed(relation, sql)
+            if below is None:
+                rest.append(sql)
+            else:
+                relation = below
+        return relation, rest
+
+    def _filtered(self, relation: Relation, first: str, where: tree.Expression | None) -> Relation:
+        if where is None:
+            return relation
+        relation, rest = self.conditions(relation, first, conjuncts(where))
+        return Filter(relation, exp.and_(*rest, copy=False)) if rest else relation
+
+    def _rows(self, rows: tree.Rows) -> Relation:
+        """The relation of a SELECT of rows."""
+        first = _first(rows.source)
+        relation = self._filtered(self.source(rows.source), first, rows.where)
+        aggregates = outermost((item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate))
+        grouped = rows.keys is not None or bool(aggregates)
+        if grouped:
+            relation = per_person(Names(relation, first), rows, self._fresh)
+        elif rows.items or not rows.every:
+            relation = derived(Names(relation, first), rows, self._fresh)
+        return distinct(relation, self._fresh) if rows.distinct else relation
+
+
+def _expect_within_cut(expression: tree.Expression, names: Names) -> None:
+    """Refuse to compare a number that we cut with one beyond the cut: the comparison would say nothing."""
+    for part in outermost([expression], lambda part: isinstance(part, tree.Call) and part.function in _COMPARED):
+        if not isinstance(part, tree.Call):
+            continue
+        written = [one.value for one in part.arguments if isinstance(one, tree.Literal)]
+        for one in part.arguments:
+            field = names.value(one) if isinstance(one, tree.Column) else None
+            if field is None or not field.cut or not isinstance(field.type, Number):
+                continue
+            low, high = field.type.lower or Fraction(0), field.type.upper or Fraction(0)
+            for number in written:
+                if isinstance(number, int | Fraction) and not low <= number <= high:
+                    rule = f"{field.name} was cut to {readable(low)} to {readable(high)}, what max_rows rows reach"
+                    hint = "Write the bounds into the subquery: CLAMP(COUNT(*), 0, 1000) AS n, for example."
+                    raise InvalidInput(f"{field.name} compared with {readable(Fraction(number))}", rule, hint)
+
+
+def _pushed(relation: Relation, sql: exp.Expr) -> Relation | None:
+    """The relation with the condition where it concerns one side of a join only; None if it must stay above."""
+    aliases = mentioned([sql])
+    match relation:
+        case Lookup(rows) if aliases and aliases <= {field.alias for field in rows.fields}:
+            return replace(relation, rows=_below(rows, sql))
+        case Join(left, right, _, kind) if aliases:
+            if aliases <= {field.alias for field in left.fields}:
+                return replace(relation, left=_below(left, sql))
+            if kind == "inner" and aliases <= {field.alias for field in right.fields}:
+                return replace(relation, right=_below(right, sql))
+    return None
+
+
+def _below(relation: Relation, sql: exp.Expr) -> Relation:
+    return _pushed(relation, sql) or Filter(relation, sql)

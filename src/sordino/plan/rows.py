@@ -1,0 +1,199 @@
+"""The SQL of a relation: a SELECT of the wanted columns by alias, and of the person as `u` where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import assert_never
+
+from sqlglot import exp
+
+from sordino.plan.fragments import column, identifier, named, select, source
+from sordino.plan.relations import (
+    PERSON,
+    Derive,
+    Filter,
+    Join,
+    Lookup,
+    PerPerson,
+    Relation,
+    Scan,
+    UnionAll,
+    Window,
+)
+from sordino.plan.statement import Values
+from sordino.query.meaning import reading
+from sordino.query.types import Number, Text
+
+__all__ = ["mentioned", "select_rows"]
+
+
+_PARENT = "parent row"
+"""What a table's parent is called beside it; no declared table is."""
+
+
+def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
+    """The aliases that expressions mention."""
+    return {found.name for part in parts for found in part.find_all(exp.Column)}
+
+
+def select_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Values], *, owned: bool = True) -> exp.Select:
+    """The wanted columns of a relation, with the person unless `owned` says that it is known otherwise.
+
+    `lists` takes in the long public lists that the SELECT reads.
+    """
+    asked = {alias for alias in wanted if alias != PERSON}
+    with_person = owned and relation.whose.owner == "person"
+    match relation:
+        case Scan():
+            return _scan(relation, asked, lists, with_person)
+        case Filter(rows, condition):
+            inner = select_rows(rows, asked | mentioned([condition]), lists, owned=owned)
+            return _select(asked, inner, with_person, where=[condition.copy()])
+        case Derive(rows, _, values):
+            made = {alias: value for alias, value in values.items() if alias in asked}
+            inner = select_rows(rows, (asked - set(made)) | mentioned(made.values()), lists, owned=owned)
+            return _select(asked - set(made), inner, with_person, made) if made else inner
+        case Lookup():
+            return _lookup(relation, asked, lists, owned)
+        case Join():
+            return _join(relation, asked, lists, with_person)
+        case PerPerson(rows, _, keys, values):
+            made = {alias: value for alias, value in values.items() if alias in asked}
+            inner = select_rows(rows, set(keys) | mentioned(made.values()), lists)
+            found = _select(asked - set(made), inner, with_person, made)
+            return found.group_by(*(column(name) for name in (PERSON, *keys)), copy=False)
+        case UnionAll(parts, _):
+            first, *rest = (_ordered(part, asked, lists, with_person) for part in parts)
+            together: exp.Query = first
+            for part in rest:
+                together = exp.Union(this=together, expression=part, distinct=False)
+            return select([exp.Star()], together, "parts")
+        case Window(rows, _, values):
+            made = {alias: value for alias, value in values.items() if alias in asked}
+            inner = select_rows(rows, (asked - set(made)) | (mentioned(made.values()) - {PERSON}), lists)
+            return _select(asked - set(made), inner, with_person, made) if made else inner
+        case _:
+            assert_never(relation)
+
+
+def _select(
+    kept: Collection[str],
+    inner: exp.Select,
+    with_person: bool,
+    made: dict[str, exp.Expr] | None = None,
+    where: Collection[exp.Expr] = (),
+) -> exp.Select:
+    items: list[exp.Expr] = [column(PERSON)] if with_person else []
+    items += [column(alias) for alias in sorted(kept, key=_place)]
+    items += [named(value.copy(), alias) for alias, value in (made or {}).items()]
+    return select(items or [named(exp.true(), "c")], inner, "rows", where=list(where))
+
+
+def _place(alias: str) -> tuple[int, str]:
+    """Aliases in the order of their numbers."""
+    return len(alias), alias
+
+
+def _ordered(part: Relation, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
+    """A part of a union, with its columns in the one order of all parts."""
+    return _select(asked, select_rows(part, asked, lists), with_person)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A column whose values are looked up in a long public list: the values, and the cell to look for."""
+
+    values: Values
+    cell: exp.Expr
+
+    @cached_property
+    def name(self) -> str:
+        """A name that tells the list, so that the engine holds it once, and that no declared table has by chance."""
+        return f"list {sha256(repr(self.values).encode()).hexdigest()[:32]}"
+
+
+def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
+    """The cleaned cells of a table; each row finds at most one value in the long lists of its columns."""
+    table = scan.table
+    of_parent = with_person and scan.parent is not None
+    items: list[exp.Expr] = []
+    if with_person:
+        items.append(named(column(PERSON, _PARENT) if of_parent else column(table.person_column, table.name), PERSON))
+    joined: list[tuple[_Listed, str]] = []
+    for field in scan.fields:
+        if field.alias not in asked:
+            continue
+        if field.identity is not None:
+            items.append(named(column(table.identity_column(field.name), table.name), field.alias))
+            continue
+        cell, declared = column(field.name, table.name), table.columns[field.name]
+        values = getattr(declared.type, "values", None)
+        if field.raw is not None:
+            items.append(named(cell, field.alias))
+        elif isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values):
+            # longer than the table's name, so that it is another one
+            beside = f"{field.alias} of {table.name}"
+            joined.append((_Listed(values, reading.raw(declared.type, cell)), beside))
+            items.append(named(column("value", beside), field.alias))
+        else:
+            items.append(named(reading.read(declared, cell).sql, field.alias))
+    rows = select(items or [named(exp.true(), "c")], source(table.name))
+    if of_parent and scan.parent is not None:
+        parent = _scan(scan.parent, {theirs.alias for _, theirs in scan.keys}, lists, with_person=True)
+        names = [(table.identity_column(own.name), theirs.alias) for own, theirs in scan.keys]
+        found = [exp.EQ(this=column(own, table.name), expression=column(theirs, _PARENT)) for own, theirs in names]
+        rows = rows.join(parent.subquery(identifier(_PARENT), copy=False), on=exp.and_(*found, copy=False), copy=False)
+    for listed, beside in joined:
+        lists[listed.name] = listed.values
+        relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(beside), table=True)
+        same = exp.EQ(this=column("value", beside), expression=listed.cell.copy())
+        rows = rows.join(relation, on=same, join_type="LEFT", copy=False)
+    return rows
+
+
+def _lookup(lookup: Lookup, asked: Collection[str], lists: dict[str, Values], owned: bool) -> exp.Select:
+    """Each row beside the wanted columns of a public table, certainly one row for each key whatever the file holds."""
+    public, wanted = lookup.public, set(asked) | mentioned([lookup.match])
+    theirs = [field for field in public.fields if field.alias in wanted]
+    keys = [field.alias for field in theirs if field.name in public.table.key]
+    one = [named(exp.Min(this=column(field.alias)), field.alias) for field in theirs if field.alias not in keys]
+    cells = _scan(public, {field.alias for field in theirs}, lists, with_person=False)
+    found = select([*(column(key) for key in keys), *one], cells, "r", group=keys).subquery(identifier("p"), copy=False)
+    ours = wanted - {field.alias for field in theirs}
+    inner = select([exp.Star()], select_rows(lookup.rows, ours, lists, owned=owned), "q")
+    return inner.join(found, on=lookup.match.copy(), join_type=lookup.kind.upper(), copy=False)
+
+
+def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
+    by_key = bool(join.keys)
+    needed = set(asked) | (mentioned([join.condition]) if join.condition is not None else set())
+    sides = []
+    for relation, ours in ((join.left, 0), (join.right, 1)):
+        own = {field.alias for field in relation.fields} & needed | {pair[ours].alias for pair in join.keys}
+        owns = not by_key or join.owner == ("left", "right")[ours]
+        if join.kind == "mark" and ours:
+            keys = [theirs.alias for _, theirs in join.keys] or [PERSON]
+            rows = select(
+                [column(key) for key in keys], select_rows(relation, keys, lists, owned=not by_key), "rows", group=keys
+            )
+        else:
+            rows = select_rows(relation, own, lists, owned=owns)
+        sides.append(rows)
+    left, right = sides
+    pairs = [(one.alias, other.alias) for one, other in join.keys] or [(PERSON, PERSON)]
+    same = [exp.EQ(this=column(ours, "l"), expression=column(theirs, "r")) for ours, theirs in pairs]
+    on = exp.and_(*same, *([] if join.condition is None else [exp.Paren(this=join.condition.copy())]), copy=False)
+    kept = sorted((alias for alias in asked if join.kind != "mark" or alias != join.fields[-1].alias), key=_place)
+    items: list[exp.Expr] = []
+    if with_person:
+        items.append(named(column(PERSON, "r" if by_key and join.owner == "right" else "l"), PERSON))
+    items += [column(alias) for alias in kept]
+    if join.kind == "mark" and join.fields[-1].alias in asked:
+        there = exp.Not(this=exp.Is(this=column(pairs[0][1], "r"), expression=exp.Null()))
+        items.append(named(there, join.fields[-1].alias))
+    rows = select(items or [named(exp.true(), "c")], left, "l")
+    kind = "INNER" if join.kind == "inner" else "LEFT"
+    return rows.join(right.subquery(identifier("r"), copy=False), on=on, join_type=kind, copy=False)
