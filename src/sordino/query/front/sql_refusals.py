@@ -46,8 +46,8 @@ HINTS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.First: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
     exp.Escape: _PATTERN,
     exp.Distinct: (
-        "only COUNT(DISTINCT person) is supported",
-        "Leave DISTINCT out; the values of a column are the keys of GROUP BY.",
+        "only COUNT takes DISTINCT",
+        "Leave DISTINCT out; COUNT(DISTINCT x) counts values, GROUP BY x lists those that are public or frequent.",
     ),
     exp.Order: (
         "aggregates do not depend on the order of rows",
