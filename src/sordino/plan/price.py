@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.plan.releases import Family, Keys, Release, Share, Sums
@@ -30,9 +30,19 @@ class Price:
 
     family: Family
     epsilon: Fraction
-    delta: Fraction
+    noise_delta: Fraction
     releases: tuple[Release, ...]
-    charge: Charge
+
+    @cached_property
+    def charge(self) -> Charge:
+        """What all releases take from the meters."""
+        return _tidy(sum((release.charge for release in self.releases), NOTHING))
+
+    @property
+    def delta(self) -> Fraction:
+        """That of Gaussian noise, and that of selecting keys."""
+        selected = any(isinstance(release, Keys) for release in self.releases)
+        return self.noise_delta + (self.charge.delta if selected else Fraction(0))
 
     @property
     def spread(self) -> float:
@@ -56,10 +66,7 @@ def price(asked: Sequence[Release], family: Family, epsilon: Fraction, delta: Fr
     mu = _mu(part * noisy, delta) if gaussian else Fraction(1)
     share = Share(family, part, _rounded_down(mu / square_root_upper(noisy)) if gaussian else mu, key_delta)
     releases = tuple(release.at(share) for release in asked)
-    charge = sum((release.charge for release in releases), NOTHING)
-    selected = any(isinstance(release, Keys) for release in releases)
-    used = (delta if gaussian else Fraction(0)) + (charge.delta if selected else Fraction(0))
-    return Price(family, epsilon if count else Fraction(0), used, releases, _tidy(charge))
+    return Price(family, epsilon if count else Fraction(0), delta if gaussian else Fraction(0), releases)
 
 
 @lru_cache(maxsize=1024)
