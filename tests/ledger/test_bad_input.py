@@ -227,9 +227,9 @@ def test_an_entry_of_a_newer_version_is_refused(used: Dataset) -> None:
 
     with Ledger.open(used) as ledger:
         link = ledger.anchor().link
-        ledger._store.begin()
-        ledger._store.append(Entry(link.sequence + 1, link.hash, "novelty", "now", {}).row, link)
-        ledger._store.commit()
+        ledger._journal.store.begin()
+        ledger._journal.store.append(Entry(link.sequence + 1, link.hash, "novelty", "now", {}).row, link)
+        ledger._journal.store.commit()
         error = refusal(lambda: pay(ledger, "third", "1/10"))
     assert "a kind that this version of Sordino does not know" in error.rule
     assert "a kind that this version of Sordino does not know" in refusal(lambda: Ledger.open(used)).rule
@@ -674,11 +674,11 @@ def test_the_key_is_shown_nowhere(dataset: Dataset, own_state: Path) -> None:
     with so.Session(dataset) as session:
         ledger = session.ledger
         answer = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1, request_id="shown")
-        key, sources = ledger._store.key(), ledger.payments[0].sources["visits"]
+        key, sources = ledger._journal.store.key(), ledger.payments[0].sources["visits"]
         things = [
             ledger,
             session,
-            ledger._store,
+            ledger._journal.store,
             ledger.payments,
             ledger.anchor(),
             ledger.verify(),

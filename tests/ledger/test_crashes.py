@@ -27,7 +27,7 @@ from ledger.postgres_server import PostgresServer
 from ledger.zygote import BUGS, Death, Job, Kind, Zygote
 from sordino.ledger import sqlite
 from sordino.ledger.chain import Row
-from sordino.ledger.ledger import Ledger
+from sordino.ledger.journal import Journal
 from sordino.ledger.sqlite import SqliteStore
 
 ASKED = ("a", "!b", "c", "a")
@@ -37,7 +37,7 @@ CODE = {
     f"{when} {step}"
     for when in ("before", "after")
     for step in (
-        *("_catch_up", "_recognise", "_remember", "_append", "stored", "charge", "store", "forfeit", "append"),
+        *("catch_up", "expect_known", "remember", "_append", "stored", "charge", "store", "forfeit", "append"),
         *("_prepare", "_fill", "_name", "_write", "link", "fsync", "replace", "the client"),
     )
 }
@@ -271,13 +271,13 @@ def test_others_go_on_when_a_process_is_killed(campaign: Campaign) -> None:
     assert campaign.seen
 
 
-@pytest.mark.parametrize("moment", [(Ledger, "_catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")], ids=lambda m: m[1])
+@pytest.mark.parametrize("moment", [(Journal, "catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")], ids=lambda m: m[1])
 def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, str]) -> None:
     """Right after the moment another one has made the ledger, been charged and begun to write: that is no damage."""
     owner, name = moment
     with quick_folder() as folder, own_state(folder / "state"), contextlib.ExitStack() as stack:
         place = str(folder / "it.ledger")
-        if name == "_catch_up":
+        if name == "catch_up":
             stack.enter_context(contextlib.closing(BareAsker(place, print)))
         sound = getattr(owner, name)
         others: list[BareAsker] = []
@@ -288,14 +288,14 @@ def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, 
                 patch.stop()
                 others.append(BareAsker(place, print))
                 others[0].ask("a")
-                others[0].ledger._store.begin()
-                others[0].ledger._store.append(Row(4, "", ""), others[0].ledger._store.head())
+                others[0].ledger._journal.store.begin()
+                others[0].ledger._journal.store.append(Row(4, "", ""), others[0].ledger._journal.store.head())
             return found
 
         patch = mock.patch.object(owner, name, staticmethod(slow) if owner is SqliteStore else slow)
         patch.start()
         asker = BareAsker(place, print)
-        others[0].ledger._store.rollback()
+        others[0].ledger._journal.store.rollback()
         assert asker.ask("b")
         assert asker.ledger.verify().charges == 2
         for one in (asker, *others):

@@ -25,6 +25,7 @@ from ledger.oracle import BareAsker, Client, judge, own_state, prepared, price, 
 from sordino.accounting.charge import Charge
 from sordino.errors import LedgerDamaged, LedgerError, LedgerUnavailable
 from sordino.ledger.chain import digest
+from sordino.ledger.journal import Journal
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
 from sordino.ledger.sqlite import SqliteStore
@@ -275,7 +276,7 @@ def test_every_operation_with_every_fault(loop: Loop, operation: str) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name", "found"),
-    [(SqliteStore, "commit", "granted after a failed delete"), (Ledger, "_usable", "had failed before")],
+    [(SqliteStore, "commit", "granted after a failed delete"), (Journal, "_usable", "had failed before")],
 )
 def test_a_planted_bug_is_found(loop: Loop, owner: type, name: str, found: str) -> None:
     """An error of a commit that is swallowed, and a ledger that goes on after one."""

@@ -159,10 +159,12 @@ class _Points:
 
     def plant_in_code(self, kind: Kind) -> None:
         """Around the steps of a session, of the ledger and of the making of its file."""
-        from sordino.ledger import ledger, sqlite, witness
+        from sordino.ledger import journal, ledger, recognition, sqlite, witness
 
         for owner, names in (
-            (ledger.Ledger, ("_catch_up", "_recognise", "_remember", "stored", "charge", "store", "forfeit", "_append")),
+            (ledger.Ledger, ("stored", "charge", "store", "forfeit")),
+            (journal.Journal, ("catch_up", "_append")),
+            (recognition.Recognition, ("expect_known", "remember")),
             (sqlite.SqliteStore, ("_prepare", "append")),
             (sqlite, ("_fill", "_name")),
             (witness.Witness, ("_write",)),

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 __all__ = ["START", "Broken", "Entry", "Link", "Row", "breaks", "canonical", "digest", "linked"]
@@ -67,6 +68,11 @@ class Entry:
         return Row(self.sequence, text, digest(text))
 
     @staticmethod
+    def after(link: Link, kind: str, facts: Mapping[str, Any]) -> Entry:
+        """The entry that continues the chain which ended like this, made now."""
+        return Entry(link.sequence + 1, link.hash, kind, _now(), facts)
+
+    @staticmethod
     def of(row: Row) -> Entry:
         """The entry of a stored row whose hash was checked."""
         try:
@@ -83,6 +89,10 @@ class Entry:
         if text != row.text:  # two lines for one meaning would let a line change unseen by those who read its facts
             raise Broken(f"entry {row.sequence} is not written in the canonical form")
         return entry
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def canonical(value: Any) -> str:
