@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -230,9 +232,53 @@ def test_a_transaction_that_was_dropped_does_not_keep_forks_waiting(tmp_path: Pa
     with Ledger.open(dataset):
         pass
     store = SqliteStore(dataset.file.with_suffix(".ledger"))  # type: ignore[union-attr]
-    before = dict(fork_gate._inside)
+    before = set(fork_gate._inside)
     store.begin()
     assert fork_gate._inside != before
     del store
     gc.collect()
     assert fork_gate._inside == before
+
+
+def _at_step(number: int, act: Callable[[], None], during: Callable[[], object]) -> int:
+    """Act in the middle of something, after so many steps of Python, as the garbage collector may; how many it took."""
+    taken = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal taken
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            taken += 1
+            if taken == number:
+                act()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        during()
+    finally:
+        sys.settrace(before)
+    return taken
+
+
+def test_the_collector_may_come_by_at_every_step_of_the_gate() -> None:
+    """It closes a connection, which goes in and out, and ends a transaction that went in before."""
+    before = set(fork_gate._inside)
+
+    def in_and_out() -> None:
+        with fork_gate.entered():
+            pass
+
+    number, taken = 0, 1
+    while number < taken:
+        number += 1
+        dropped = fork_gate.enter()
+
+        def collect(dropped: Any = dropped) -> None:
+            in_and_out()
+            fork_gate.leave(dropped)
+
+        taken = _at_step(number, collect, in_and_out)
+        assert set(fork_gate._inside) == before, f"at step {number}"
+    assert taken > 50

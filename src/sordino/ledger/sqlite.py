@@ -75,16 +75,16 @@ class _Transaction:
     """Which thread is inside a transaction of a store, if one is; known also to whoever closes what was left open."""
 
     def __init__(self) -> None:
-        self.thread: int | None = None
+        self.stay: fork_gate.Stay | None = None
 
     def begun(self) -> None:
-        if self.thread is None:
-            self.thread = fork_gate.enter()
+        if self.stay is None:
+            self.stay = fork_gate.enter()
 
     def over(self, process: int) -> None:
-        thread, self.thread = self.thread, None
-        if thread is not None and os.getpid() == process:
-            fork_gate.leave(thread)
+        stay, self.stay = self.stay, None
+        if stay is not None and os.getpid() == process:
+            fork_gate.leave(stay)
 
 
 def _close(connection: Any, process: int, transaction: _Transaction) -> None:
