@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from sordino.engines.duckdb.after_fork import keep_in_children
 from sordino.engines.duckdb.scratch import Scratch
 from sordino.engines.duckdb.sources import enter, one_file, quoted, text
 from sordino.engines.engine import Exact
@@ -74,6 +75,7 @@ class DuckDB:
         self._scratch = Scratch()
         # A connection made in a notebook kernel has a bar of its own that wants ipywidgets; a cursor has none.
         self._connection = duckdb.connect(":memory:").cursor()
+        keep_in_children(self._connection)
         try:
             self._open(tables, limits)
         except BaseException:
