@@ -442,8 +442,8 @@ def test_many_kills_among_others_and_in_recovery(campaign: Campaign) -> None:
 def test_a_system_call_of_the_process_fails(call: str, fault: str) -> None:
     """One layer below: the SQLite of the standard library, and real calls that fail, each of one kind in turn.
 
-    Not every failure is a refusal: SQLite lets the sync of the folder pass when it has made a journal there, and notes of
-    the witness are a help only.
+    Not every failure is a refusal: SQLite lets the sync of the folder pass when it has made a journal there, and notes
+    of the witness are a help only.
     """
     if shutil.which("strace") is None:
         if os.environ.get("CI"):

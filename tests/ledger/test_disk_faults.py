@@ -1,7 +1,7 @@
 """A disk that fails at its Nth call, for every N: errors, no space, half a write, a sync that did not happen.
 
-Whatever fails, the caller gets a LedgerError and nothing to use. Once a write has failed that ledger grants nothing more,
-and opened again on a sound disk it holds all that it held.
+Whatever fails, the caller gets a LedgerError and nothing to use. Once a write has failed that ledger grants nothing
+more, and opened again on a sound disk it holds all that it held.
 """
 
 from __future__ import annotations

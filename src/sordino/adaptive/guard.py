@@ -1,7 +1,7 @@
 """A sample that only sums of functions leave: phi, a function of each row by itself, is evaluated so that it cannot fail.
 
-Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever phi
-returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.
+Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever
+phi returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _CLOSE = 2.0**-10
 class GuardedSample:
     """Rows that are never shown, and public `example` rows on which functions are rehearsed, where errors may be seen.
 
-    A sample is an array, a frame of pandas, Polars or Arrow, a mapping of columns, or a tuple of these with equally many
-    rows, such as (X, y). Without an example, rows made from the types of columns take its place (see `examples`).
+    A sample is an array, a frame of pandas, Polars or Arrow, a mapping of columns, or a tuple of these with equally
+    many rows, such as (X, y). Without an example, rows made from the types of columns take its place (see `examples`).
     """
 
     parts: tuple[Any, ...] = field(repr=False)

@@ -37,10 +37,11 @@ _NOISES: dict[NoiseName, type[Gaussian | Laplace]] = {"gaussian": Gaussian, "lap
 
 @dataclass(frozen=True)
 class Guarantee:
-    """With the stated confidence no answer is farther than `sample` from the sample's mean, nor than `population` from the
-    population's; both hold for all answers at once, each with that confidence.
+    """With the stated confidence no answer is farther than `sample` from the sample's mean, nor than `population` from
+    the population's; both hold for all answers at once, each with that confidence.
 
-    `adaptive`: also for questions that depend on earlier answers. `sample` is None where each answer has rows of its own.
+    `adaptive`: also for questions that depend on earlier answers. `sample` is None where each answer has rows of its
+    own.
     """
 
     method: str

@@ -1,6 +1,7 @@
 """Curves and bars in plain text: readable without colour, in a pipe, and in any width from 40 columns on.
 
-One curve is a filled hill of eighth blocks, others are lines of letters across it, so that all are seen where they overlap.
+One curve is a filled hill of eighth blocks, others are lines of letters across it, so that all are seen where they
+overlap.
 """
 
 from __future__ import annotations

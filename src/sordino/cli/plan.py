@@ -1,8 +1,8 @@
 """`sordino plan`: what each of many questions may have, or how many fit, by three ways of adding up.
 
-Basic composition adds epsilons. The ledger's meters hold however later questions depend on earlier answers. The certified
-sum is for a list that is fixed before the first answer. Noise is worked out from the epsilon that is shown, so that whoever
-asks with it gets what the table says.
+Basic composition adds epsilons. The ledger's meters hold however later questions depend on earlier answers. The
+certified sum is for a list that is fixed before the first answer. Noise is worked out from the epsilon that is shown,
+so that whoever asks with it gets what the table says.
 """
 
 from __future__ import annotations

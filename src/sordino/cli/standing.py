@@ -33,8 +33,8 @@ _WIDEST_BAR = 72
 class Standing:
     """A ledger at one moment; `exists` is False if there is none yet. `meter` is that of the analyst, or of everybody.
 
-    `tallies` and `charges` are of the analyst, or of everybody: also of those with a sub-budget who have not asked yet. Of
-    the charges these may be only the last.
+    `tallies` and `charges` are of the analyst, or of everybody: also of those with a sub-budget who have not asked
+    yet. Of the charges these may be only the last.
     """
 
     place: str

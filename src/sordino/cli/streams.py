@@ -1,7 +1,7 @@
 r"""Where words go: what was asked for to standard output, everything else to standard error.
 
-So that `| head` and `> x.csv` work. Colours are written to terminals only, and never if `NO_COLOR` is set. What a terminal
-would obey, such as an escape code within a key or a question, is never written to one: it sees `\x1b`.
+So that `| head` and `> x.csv` work. Colours are written to terminals only, and never if `NO_COLOR` is set. What a
+terminal would obey, such as an escape code within a key or a question, is never written to one: it sees `\x1b`.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ def admitted(
     """The person, if the table names one, and every declared column, each by its place in the source.
 
     `person` and `cell` give the engine's expression for a type at a place, None where the type is not on its list;
-    `convertible` says in words what to do with such a type. Names are compared without regard to case; a source in which
-    that is ambiguous is refused.
+    `convertible` says in words what to do with such a type. Names are compared without regard to case; a source in
+    which that is ambiguous is refused.
     """
     expect_distinct(table, [column.name for column in columns])
     where = f"tables.{table.name}"

@@ -1,7 +1,7 @@
 """Work that lets signals through: Ctrl-C in the middle of a statement is KeyboardInterrupt, whatever the engine makes of it.
 
-Python tells signals to the main thread only, and only between its own steps. An engine that looks for them itself turns what
-their handlers raise into an error of its own. So the main thread waits, and another one works.
+Python tells signals to the main thread only, and only between its own steps. An engine that looks for them itself
+turns what their handlers raise into an error of its own. So the main thread waits, and another one works.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Entries of a ledger, each bound to all before it by a hash.
 
-An entry is one line of canonical JSON that holds its number, the SHA-256 of the line before it, and the facts. Whoever knows
-the last hash and the count can tell whether any earlier byte was changed, removed, added or moved: `sha256sum` is enough.
+An entry is one line of canonical JSON that holds its number, the SHA-256 of the line before it, and the facts. Whoever
+knows the last hash and the count can tell whether any earlier byte was changed, removed, added or moved: `sha256sum`
+is enough.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Which data an entry speaks of, without saying anything about them.
 
 A fingerprint is a keyed hash over the size and a sample of the blocks of a file: cheap for any size, equal for equal
-files. Whoever lacks the key can neither guess nor confirm from it what is in the file; the key stays in the ledger's own
-storage and is in no entry, receipt or export. It helps to tell files apart, and does not prove that they are equal.
+files. Whoever lacks the key can neither guess nor confirm from it what is in the file; the key stays in the ledger's
+own storage and is in no entry, receipt or export. It helps to tell files apart, and does not prove that they are
+equal.
 """
 
 from __future__ import annotations

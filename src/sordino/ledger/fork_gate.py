@@ -1,7 +1,8 @@
 """No process is forked while one of its threads is inside SQLite.
 
-A forked child has one thread, and a copy of all that SQLite knows: also of locks that another thread was holding, which
-nobody gives back there. It would wait for them in vain, even in a new session, or crash when it closes what it inherited.
+A forked child has one thread, and a copy of all that SQLite knows: also of locks that another thread was holding,
+which nobody gives back there. It would wait for them in vain, even in a new session, or crash when it closes what it
+inherited.
 """
 
 from __future__ import annotations

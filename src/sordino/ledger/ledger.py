@@ -1,7 +1,7 @@
 """The ledger: charge, receipt, stored answer. What it promises, and why it holds, is in ledger.md.
 
-A charge is durable before data are read, an answer before it is shown. The same request is charged once and answered with
-the same bytes. Whatever fails, nothing is granted and nothing is refunded.
+A charge is durable before data are read, an answer before it is shown. The same request is charged once and answered
+with the same bytes. Whatever fails, nothing is granted and nothing is refunded.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Ledger:
     def open(dataset: Dataset, place: str | None = None, *, create: bool = True, as_declared: bool = True) -> Ledger:
         """The ledger of a dataset: at the place given, or declared, or beside the declaration; else in memory.
 
-        It is made if there was none, unless `create` is False: then it is opened to be looked at, and no source is touched.
-        With `as_declared` it must hold the declared budget.
+        It is made if there was none, unless `create` is False: then it is opened to be looked at, and no source is
+        touched. With `as_declared` it must hold the declared budget.
         """
         terms = Terms.of(dataset)
         where = place or place_of(dataset)
@@ -250,8 +250,8 @@ class Ledger:
     def declare(self, terms: Terms) -> bool:
         """Put another budget, or other tables, in force, as the owner; False if they are in force already.
 
-        Privacy: all answers together keep the largest epsilon that was ever in force, and as delta the sum of its largest
-        part for keys and its largest rest (ledger.md, P2).
+        Privacy: all answers together keep the largest epsilon that was ever in force, and as delta the sum of its
+        largest part for keys and its largest rest (ledger.md, P2).
         """
         return self._write(lambda: None if terms == self._journal.state.terms else Draft("declare", terms.facts)) is not None
 

@@ -1,7 +1,7 @@
 """Entries before a checkpoint, read one by one when somebody asks for them, and believed only where hashes bind them to it.
 
-Each checkpoint holds the hash of the checkpoint before it, and the lines in between are linked. So few lines show whether
-an old one is what it was: the checkpoints after it, and those up to the next of them.
+Each checkpoint holds the hash of the checkpoint before it, and the lines in between are linked. So few lines show
+whether an old one is what it was: the checkpoints after it, and those up to the next of them.
 """
 
 from __future__ import annotations

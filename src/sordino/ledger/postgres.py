@@ -1,7 +1,8 @@
 """A ledger in a PostgreSQL database, beside others: its rows carry its name.
 
-A writer locks the note of the last entry, so there is one at a time. When a commit returns, the server has flushed it, and
-so has a synchronous standby where there is one. A commit that was not confirmed has failed; it is never tried again.
+A writer locks the note of the last entry, so there is one at a time. When a commit returns, the server has flushed it,
+and so has a synchronous standby where there is one. A commit that was not confirmed has failed; it is never tried
+again.
 """
 
 from __future__ import annotations

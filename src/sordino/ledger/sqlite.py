@@ -1,7 +1,8 @@
 """A ledger in one SQLite file.
 
-Rollback journal and synchronous=EXTRA: when a commit returns, the row is on the disk, and so is the removal of the journal
-that would undo it. A file comes into being whole, under its name, or not at all; one that exists is never made anew.
+Rollback journal and synchronous=EXTRA: when a commit returns, the row is on the disk, and so is the removal of the
+journal that would undo it. A file comes into being whole, under its name, or not at all; one that exists is never made
+anew.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the entries of a ledger say together: the terms in force, what was spent and by whom, and what became of it.
 
-A state is a fold over the entries; nothing else is remembered, so nothing can disagree with the chain. It may start at a
-checkpoint, which holds the sums of all entries before it; what single ones say is then read when somebody asks (past.py).
+A state is a fold over the entries; nothing else is remembered, so nothing can disagree with the chain. It may start at
+a checkpoint, which holds the sums of all entries before it; what single ones say is then read when somebody asks
+(past.py).
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ class State:
     def read(self, entry: Entry, hash_: str, *, strictly: bool = False) -> None:
         """Take in the next entry of a checked chain.
 
-        `strictly` also asks whether each charge was within the budget: some at once, so `check_budget` ends the reading.
+        `strictly` also asks whether each charge was within the budget: some at once, so `check_budget` ends the
+        reading.
         """
         if self.terms is None and entry.kind != "declare":
             raise Broken("the first entry does not declare a budget")

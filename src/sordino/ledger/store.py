@@ -1,7 +1,7 @@
 """Where a ledger's rows are kept: the one plug of the ledger. A new kind of place is one file and its conformance test.
 
-A store knows nothing of budgets. It keeps rows and answers, gives one writer at a time a transaction that is durable when
-`commit` returns, and turns every failure of its own into a LedgerError; it never retries a commit that failed.
+A store knows nothing of budgets. It keeps rows and answers, gives one writer at a time a transaction that is durable
+when `commit` returns, and turns every failure of its own into a LedgerError; it never retries a commit that failed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What all protocols for categories share: a report speaks for some categories, more often for the true one.
 
-Theorem. If a report speaks for the true category with probability `own` and for any other with probability `other`, then
-(share of reports that speak for j - other)/(own - other) is an unbiased estimate of the share of j. Proof in protocols.md.
+Theorem. If a report speaks for the true category with probability `own` and for any other with probability `other`,
+then (share of reports that speak for j - other)/(own - other) is an unbiased estimate of the share of j. Proof in
+protocols.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One bit for a number: the mean of numbers in a known range, from one randomized bit each.
 
-Theorem. A report is log(odds)-differentially private: it is 1 with a probability that grows linearly from 1/(odds + 1) at
-`low` to odds/(odds + 1) at `high`. Proof in protocols.md.
+Theorem. A report is log(odds)-differentially private: it is 1 with a probability that grows linearly from 1/(odds + 1)
+at `low` to odds/(odds + 1) at `high`. Proof in protocols.md.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ _MOST = 10**9
 class AboveThreshold(SingleUse):
     """Says of one value after the other whether it is at least a public threshold, about; ends after `most` times yes.
 
-    The noise on the threshold is drawn once, the noise on each value anew, and neither is ever shown. So an object is used
-    up, and cannot be copied, stored or taken along into another process. `monotone`: one person moves all values the same
-    way, up or down, each by at most `sensitivity`; this saves up to half of the noise.
+    The noise on the threshold is drawn once, the noise on each value anew, and neither is ever shown. So an object is
+    used up, and cannot be copied, stored or taken along into another process. `monotone`: one person moves all values
+    the same way, up or down, each by at most `sensitivity`; this saves up to half of the noise.
 
     Privacy: epsilon-differentially private for all answers together, for questions chosen adaptively.
 
@@ -119,7 +119,8 @@ class AboveThreshold(SingleUse):
     def ask(self, value: Number, *, round_to_lattice: bool = False) -> bool:
         """Whether value + noise >= threshold + noise; BudgetExceeded after the last positive answer.
 
-        Privacy: part of what `loss()` states, if neighbouring data move each value by at most `sensitivity` on the lattice.
+        Privacy: part of what `loss()` states, if neighbouring data move each value by at most `sensitivity` on the
+        lattice.
         """
         self._expect_own_process()
         steps = self._steps("the value", value, round_to_lattice)

@@ -1,6 +1,7 @@
 """How far weighted sums of noise reach: the half-width of c1*Z1 + ... + cd*Zd for rounded Laplace or Normal noise.
 
-Theorem. P[|c1*R1 + ... + cd*Rd| <= half_width] >= confidence for independent R = round(scale*Z). Proof in combination.md.
+Theorem. P[|c1*R1 + ... + cd*Rd| <= half_width] >= confidence for independent R = round(scale*Z). Proof in
+combination.md.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def half_width(
     """A q with P[|sum of coefficient * noise| <= q] >= confidence, for each vector along the last axis.
 
     `rounding` is how far rounding moves each noise at most: 1/2, or 0 for noise that is not rounded. Where only one
-    coefficient is not zero, q is the smallest; otherwise it exceeds the smallest by at most rounding * sum|c| and a hair.
+    coefficient is not zero, q is the smallest; otherwise it exceeds the smallest by at most rounding * sum|c| and a
+    hair.
 
     Example:
         >>> half_width("laplace", 2, [[1.0], [-3.0]], 0.95)
