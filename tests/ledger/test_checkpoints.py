@@ -72,6 +72,12 @@ def used(dataset: Dataset, place: str | None = None, charges: int = 20) -> None:
         pay(ledger, "after", "1/11", b"after")
 
 
+def used_file(dataset: Dataset, charges: int = 20) -> Path:
+    """The file of a ledger that was used."""
+    used(dataset, charges=charges)
+    return Path(str(Ledger.place_of(dataset)))
+
+
 def kinds(store: Any) -> list[str]:
     return [json.loads(row.text)["kind"] for row in store.rows()]
 
@@ -189,8 +195,7 @@ CHANGES = [
 @pytest.mark.parametrize("noted", ["all", "before", "nothing"])
 def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a machine that has seen it, by one that was there before it, and by one that never was."""
-    used(dataset, charges=4)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset, charges=4)
     note = Witness().recall(str(path))
     used_more = note.count if note else 0
     with Ledger.open(dataset) as ledger:
@@ -211,8 +216,7 @@ def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str,
 
 def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(dataset: Dataset) -> None:
     """Every entry before the checkpoint: opening does not look at it, its sums stand, and whoever reads it notices."""
-    used(dataset)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset)
     with Ledger.open(dataset) as ledger:
         spent, start = ledger.spent, ledger._journal.state.start.sequence
         charges = {p.receipt.number: p.receipt.request_id for p in ledger.payments if p.receipt.number < start}
@@ -238,8 +242,7 @@ def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(datas
 
 def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) -> None:
     """While the ledger is open, links and hashes of the last stretch made to fit, the checkpoint's own among them."""
-    used(dataset)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset)
     with Ledger.open(dataset) as ledger:
         start = ledger._journal.state.start.sequence
         rows = [row for row in ledger._journal.store.rows() if row.sequence <= start]
@@ -261,8 +264,7 @@ def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) 
 
 
 def test_an_older_copy_is_found_also_before_its_checkpoint(dataset: Dataset, tmp_path: Path) -> None:
-    used(dataset, charges=4)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset, charges=4)
     shutil.copy(path, tmp_path / "old")
     with Ledger.open(dataset) as ledger:
         for i in range(20):

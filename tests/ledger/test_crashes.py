@@ -33,42 +33,32 @@ from sordino.ledger.sqlite import SqliteStore
 ASKED = ("a", "!b", "c", "a")
 """A question, one on which the engine fails, another one, and the first again."""
 SEVENTHS = ("d", "h", "l", "p", "t", "x")
-CODE = {
-    f"{when} {step}"
-    for when in ("before", "after")
-    for step in (
-        *("catch_up", "expect_known", "remember", "_append", "stored", "charge", "store", "forfeit", "append"),
-        *("_prepare", "_fill", "_name", "_write", "link", "fsync", "replace", "the client"),
-    )
+
+
+def around(*steps: str) -> set[str]:
+    """The failpoints on both sides of steps."""
+    return {f"{when} {step}" for when in ("before", "after") for step in steps}
+
+
+CODE = around(
+    *("catch_up", "expect_known", "remember", "_append", "stored", "charge", "store", "forfeit", "append"),
+    *("_prepare", "_fill", "_name", "_write", "link", "fsync", "replace", "the client"),
+)
+SESSION = around("parse", "stored", "make_plan", "charge", "run", "release", "to_json", "store", "forfeit", "from_json")
+SQL = around(
+    *("BEGIN IMMEDIATE", "COMMIT", "UPDATE head", "INSERT entries", "INSERT answers", "INSERT head", "INSERT secret"),
+    *("SELECT head", "SELECT entries", "SELECT answers", "SELECT secret", "SELECT changes", "SELECT sqlite_schema"),
+    *("CREATE entries", "CREATE answers", "CREATE head", "CREATE secret", "CREATE entries_update"),
+    *("PRAGMA synchronous", "PRAGMA journal_mode", "PRAGMA integrity_check", "PRAGMA user_version"),
+)
+DISK = around("write journal", "write file", "sync journal", "sync file", "open journal", "open file", "delete journal") | {
+    "halfway write journal",
+    "halfway write file",
 }
-SESSION = {
-    f"{when} {step}"
-    for when in ("before", "after")
-    for step in ("parse", "stored", "make_plan", "charge", "run", "release", "to_json", "store", "forfeit", "from_json")
-}
-SQL = {
-    f"{when} {statement}"
-    for when in ("before", "after")
-    for statement in (
-        *("BEGIN IMMEDIATE", "COMMIT", "UPDATE head", "INSERT entries", "INSERT answers", "INSERT head", "INSERT secret"),
-        *("SELECT head", "SELECT entries", "SELECT answers", "SELECT secret", "SELECT changes", "SELECT sqlite_schema"),
-        *("CREATE entries", "CREATE answers", "CREATE head", "CREATE secret", "CREATE entries_update"),
-        *("PRAGMA synchronous", "PRAGMA journal_mode", "PRAGMA integrity_check", "PRAGMA user_version"),
-    )
-}
-DISK = {
-    f"{when} {call}"
-    for when in ("before", "after")
-    for call in ("write journal", "write file", "sync journal", "sync file", "open journal", "open file", "delete journal")
-} | {"halfway write journal", "halfway write file"}
-POSTGRES = {
-    f"{when} {statement}"
-    for when in ("before", "after")
-    for statement in (
-        *("BEGIN ISOLATION", "COMMIT", "UPDATE sordino.heads", "SELECT sordino.heads", "SELECT sordino.entries"),
-        *(f"INSERT sordino.{table}" for table in ("heads", "secrets", "entries", "answers")),
-    )
-}
+POSTGRES = around(
+    *("BEGIN ISOLATION", "COMMIT", "UPDATE sordino.heads", "SELECT sordino.heads", "SELECT sordino.entries"),
+    *(f"INSERT sordino.{table}" for table in ("heads", "secrets", "entries", "answers")),
+)
 LATE = 400
 """More system calls of one kind than a child makes."""
 BETWEEN = {"before charge", "after charge", "before store", "after store", "after the client"}
