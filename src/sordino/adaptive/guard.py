@@ -1,4 +1,4 @@
-"""A sample that only sums of functions leave: phi, a function of each row by itself, is evaluated so that it cannot fail.
+"""A sample that only sums of functions leave: phi, a function of one row, is evaluated so that it cannot fail.
 
 Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever
 phi returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.
@@ -85,7 +85,7 @@ class GuardedSample:
         return f"lambda X, y: ({cell} > 0) == y" if len(self.parts) == 2 else "a function with one argument for each part"
 
     def rehearse(self, phi: Phi) -> None:
-        """Refuse a function that fails on the example, or has other numbers for its rows alone; no secret row is touched."""
+        """Refuse a function that fails on the example, or differs for its rows alone; no secret row is touched."""
         if not callable(phi):
             raise InvalidInput(show(phi), "a question must be a function of rows", f"Pass {self.sketch}.")
         rows = length(self.example[0])
@@ -100,7 +100,7 @@ class GuardedSample:
                 raise InvalidInput(value, rule, "Compute means, ranks or bounds on public rows before, and pass numbers.")
 
     def total(self, phi: Phi) -> int:
-        """The sum of phi over the rows in units of 1/GRID: values are clamped to [0, 1]; what is missing or failed is 0.
+        """The sum of phi over the rows in units of 1/GRID: values are clamped to [0, 1]; missing or failed ones are 0.
 
         If phi fails on all rows together, each row is tried alone. Nothing is raised but a real interrupt (Ctrl-C).
         """

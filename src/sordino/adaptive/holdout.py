@@ -157,7 +157,7 @@ class Holdout(SingleUse):
         return self._above.loss() + self.most * self._noise.loss(Fraction(1, self.rows))
 
     def interval(self, confidence: Number = 0.95) -> float:
-        """The half-width of a correction: how far it is from the mean over the holdout, with at least that probability."""
+        """The half-width of a correction: how far it is from the holdout's mean, with at least that probability."""
         return float(self._noise.interval(confidence)) + 1 / (2 * (self._accuracy.told - 1))
 
     def guarantee(self, confidence: Number = 0.95, *, questions: int) -> Guarantee:
@@ -219,7 +219,7 @@ class Holdout(SingleUse):
         return HoldoutScorer(self, metric_of(metric))
 
     def splitter(self) -> WholeSplit:
-        """A splitter for scikit-learn's `cv=` that leaves validation to `scorer()`, the only one that may score with it.
+        """A splitter for scikit-learn's `cv=` that leaves validation to `scorer()`, which alone may score with it.
 
         Any other, such as `scoring="accuracy"`, would report the score on the training rows.
         """

@@ -126,7 +126,7 @@ def guarantee(
 
 
 def best_noise(rows: int, questions: int, confidence: Number = 0.95, *, noise: NoiseName = "gaussian") -> Gaussian | Laplace:
-    """The noise, on the lattice of means over so many rows, for which the error on the population is about the least."""
+    """The noise, on the lattice of means over so many rows, with about the least error on the population."""
     n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
     _expect_noise(noise)
     return _best_mechanism(THEOREMS[-1], noise, n, k, failure_of(confidence))

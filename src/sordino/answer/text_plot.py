@@ -31,7 +31,7 @@ class Bar:
 
 
 def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], width: int = 80, height: int = 12) -> str:
-    """Curves over the same increasing x, the first as a filled hill, up to two others as lines, above an axis with numbers.
+    """Curves over the same increasing x, the first as a filled hill, up to two others as lines, above a numbered axis.
 
     Example:
         >>> print(curves([0, 1, 2, 3], [0, 2, 1, 0], [0, 1, 2, 0], width=40, height=3))

@@ -106,7 +106,7 @@ def _text(standing: Standing) -> str:
 
 
 def _fields(standing: Standing) -> dict[str, Any]:
-    """The standing for programs: numbers as floats, a meter that is closed as null. Exact ones are in `ledger export`."""
+    """The standing for programs: numbers as floats, a closed meter as null. Exact ones are in `ledger export`."""
     allowance = standing.terms.allowance
     return {
         "ledger": standing.place,

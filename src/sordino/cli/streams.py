@@ -94,7 +94,7 @@ def fail(text: str) -> None:
 
 
 def hanging(text: str, indent: int) -> str:
-    """Lines broken at the width of a terminal, what follows a break being indented; as they are if nobody is watching."""
+    """Lines broken at the width of a terminal and indented after a break; as they are if nobody is watching."""
     return folded(text, indent) if is_terminal(sys.stdout) else text
 
 

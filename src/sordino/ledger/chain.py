@@ -107,7 +107,7 @@ def digest(text: str | bytes) -> str:
 
 
 def linked(rows: Iterable[Row], start: Link = START) -> Iterator[tuple[Entry, str]]:
-    """The entries of rows that continue the chain which ended at `start`, each with its hash; Broken where one does not."""
+    """The entries of rows that continue a chain from its end `start`, each with its hash; Broken where one does not."""
     last = start
     for row in rows:
         entry, found = _checked(row, last)

@@ -19,7 +19,7 @@ _BLOCK, _BLOCKS = 2**16, 64
 
 
 def sample(path: Path) -> bytes:
-    """A digest of the size and of up to 64 blocks, among them the first and the last; the whole of a file under 4 MiB."""
+    """A digest of the size and of up to 64 blocks, the first and the last included; all of a file under 4 MiB."""
     if not path.is_file():  # to open a pipe would wait for ever
         raise OSError(f"{path.name} is not a plain file")
     taken = hashlib.sha256()

@@ -26,7 +26,7 @@ _ATTEMPTS = 100
 
 @dataclass(frozen=True)
 class Draft:
-    """What a writer wants to append: the kind and the facts of an entry, with the request or the answer it is kept under."""
+    """What a writer wants to append: kind and facts of an entry, with the request or the answer kept with it."""
 
     kind: str
     facts: dict[str, Any]

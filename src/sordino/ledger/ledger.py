@@ -200,7 +200,7 @@ class Ledger:
             return state.meter(analyst)
 
     def stored(self, request: Request) -> Paid | None:
-        """The receipt and answer of a request that was answered before; RequestRefused if it cannot be answered again."""
+        """Receipt and answer of a request that was answered before; RequestRefused if it cannot be answered again."""
         with self._journal.current():
             return self._repeated(request)
 

@@ -295,7 +295,7 @@ def _connect(at: Address) -> _Connection:
 
 
 def _timed(statement: sql.SQL) -> sql.Composed:
-    """How long to wait for a lock, and for an answer; after as long the server gives up on a writer that has stopped."""
+    """How long to wait for a lock or an answer; after as long the server gives up on a writer that has stopped."""
     return statement.format(lock=f"{int(PATIENCE * 1000)}ms", answer=f"{int(PATIENCE * 2000)}ms")
 
 

@@ -21,7 +21,7 @@ ACCEPT = "If that is as it should be, let the owner run `sordino ledger accept`"
 
 
 class Recognition:
-    """What was noted on this machine about the ledger at a place, and about those at other places, when it was opened."""
+    """What was noted on this machine about the ledger at a place, and about those elsewhere, when it was opened."""
 
     def __init__(self, store: Store, at: Place, prints: Prints, witness: Witness) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class Recognition:
         self._others = list(witness.others(store.place))
 
     def checked_before(self) -> Link:
-        """How far this machine has checked this ledger before; START if it has not. The hash there has yet to be met."""
+        """How far this machine has checked this ledger before, else START. The hash there has yet to be met."""
         first = next(iter(self._store.rows(0, 1)), None)
         notes = [note for note in (self._seen, *self._others) if note is not None]
         return max((note.link for note in notes if first is not None and note.ledger == first.hash), default=START)

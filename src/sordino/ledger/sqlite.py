@@ -69,7 +69,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 _ABANDONED: list[object] = []
-"""Connections of a process that forked amid a transaction: closing them in the child could undo what the parent writes."""
+"""Connections of a process that forked amid a transaction: closing them in the child could undo the parent's work."""
 
 
 class _Transaction:

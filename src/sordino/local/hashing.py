@@ -60,7 +60,7 @@ class LocalHashing(Frequency):
 
     @classmethod
     def calibrated(cls, *, epsilon: Number, categories: Categories) -> Self:
-        """The number of hash values with the least variance that is epsilon-differentially private: near e^epsilon + 1."""
+        """The number of hash values with the least variance that is epsilon-private: near e^epsilon + 1."""
         odds, (count, _) = odds_below(epsilon), counted(categories, cls.most)
         near = min(math.floor(odds) + 1, next_prime(count), _MOST_VALUES)
         fit = [g for g in range(2, next_prime(near + 1) + 1) if is_order(g) and _fits(g, count)]

@@ -124,7 +124,7 @@ class HeavyHitters:
         return FiniteLoss(*((*side, rest) if rest else side for side in sides))
 
     def least_share(self, persons: int) -> float:
-        """About the smallest share of so many persons that is found 19 times out of 20; 1 means that nothing is found."""
+        """About the smallest share of so many persons that is found 19 times out of 20; 1: nothing is found."""
         return min(1.0, least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most))
 
     def variance(self, persons: int, share: Number = 0) -> Fraction:

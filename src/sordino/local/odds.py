@@ -1,4 +1,4 @@
-"""The privacy parameter of every local protocol: how much likelier a report may be under one truth than under another."""
+"""The privacy parameter of every local protocol: how much likelier a report may be under one truth than another."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class OneBitMean:
     def estimate_from_counts(
         self, answers: int, counts: Counts, confidence: Number = 0.95, *, population: bool = True
     ) -> Mean:
-        """The mean from the number of ones; an interval that holds for the population, so also for those who answered."""
+        """The mean from the number of ones; its interval holds for the population, so also for those who answered."""
         del population
         law = SupportLaw(answers, self.own, self.other, population=True)
         share, (lower, upper) = law.share(counts), law.ends(counts, level(confidence))

@@ -38,7 +38,7 @@ def _is_below(probability: Fraction, bits: Bits) -> bool:
 
 
 def uniform(below: int, count: int, bits: Bits) -> npt.NDArray[np.int64]:
-    """`count` independent uniform integers in [0, below), for below <= 2^63: words past the last whole round are redrawn."""
+    """`count` independent uniform integers in [0, below), at most 2^63: words past the last whole round are redrawn."""
     words = bits.words(count) & _MASK
     last = np.int64(_WORD - _WORD % below - 1)
     while (late := np.flatnonzero(words > last)).size:

@@ -1,4 +1,4 @@
-"""The exponential mechanism: one candidate, drawn with probability proportional to size * exp(-rate * distance), exactly.
+"""The exponential mechanism: one candidate, with probability proportional to size * exp(-rate * distance), exactly.
 
 Theorem. If between neighbours the products rate * distance change by amounts that differ among the candidates by at
 most epsilon, one draw is epsilon-differentially private. Proof, and why the draw is exact, in exponential.md.
@@ -148,7 +148,7 @@ def happens(exponent: Fraction, bits: Bits) -> bool:
 
 
 def happen(gaps: npt.NDArray[Any], rate: Fraction, bits: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
-    """Independent events of probability exp(-rate * gap), one for each whole gap of at least 0 (noisy_max.md, Theorem 1)."""
+    """Independent events of probability exp(-rate * gap), one for each whole gap >= 0 (noisy_max.md, Theorem 1)."""
     events = np.ones(len(gaps), bool)
     fast = not always_refine and _FAST_RATES[0] <= rate <= _FAST_RATES[1]
     cap = math.ceil(_NEVER / rate) if fast else 0

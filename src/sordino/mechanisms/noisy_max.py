@@ -138,7 +138,7 @@ class NoisyMax:
         return drawn(self, "release", steps, partial(self._place, _gaps(steps)))
 
     def select(self, options: Iterable[Option], scores: Any, *, round_to_lattice: bool = False) -> Option:
-        """One of the options, drawn by its score: the first score is that of the first option, whatever labels they have."""
+        """One of the options, drawn by its score: the first score is the first option's, whatever their labels."""
         try:
             listed = list(options)
         except TypeError:
