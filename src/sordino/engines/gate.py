@@ -69,7 +69,7 @@ class PinnedFile:
 
 
 def _identity(path: Path) -> Identity | None:
-    """Device, number, size and time of a plain file; None for anything else. Nothing is opened, so pipes do not hang."""
+    """Device, number, size and time of a plain file; None for anything else. Nothing is opened, so no pipe hangs."""
     try:
         status = path.stat()
     except (OSError, ValueError):

@@ -25,8 +25,9 @@ class Stay:
         self.thread = threading.get_ident()
 
 
-# The garbage collector may close a connection, and so come by here, at any step, also amid one of ours. So the lock can be
-# taken again by its thread, and what is inside is a set: to add and to discard are one step each, which counting is not.
+# The garbage collector may close a connection, and so come by here, at any step, also amid one of ours. So the lock can
+# be taken again by its thread, and what is inside is a set: to add and to discard are one step each, which counting is
+# not.
 _changed = threading.Condition(threading.RLock())
 _inside: set[Stay] = set()
 _forking: int | None = None
