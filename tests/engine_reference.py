@@ -21,9 +21,9 @@ from relation_reference import Raw, filtered, relation
 from sordino.audit.replayed.distances import Cells, Exactly, Vector, exactly
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.duckdb.sources import enter
-from sordino.plan.channels import Channel
 from sordino.plan.keys import Key
 from sordino.plan.plan import Plan
+from sordino.plan.releases import Drawn, Sums
 from sordino.plan.sensitivity import WEIGHT
 from sordino.plan.statement import Statement
 from sordino.query import tree
@@ -31,7 +31,9 @@ from sordino.query.aggregates.count import Rows
 from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.known_mean import KnownMean
 from sordino.query.aggregates.mean import Mean
+from sordino.query.aggregates.partial import Partial
 from sordino.query.aggregates.persons import Persons
+from sordino.query.aggregates.quantile_column import QuantileColumn
 from sordino.query.aggregates.sums import Sum
 from sordino.query.aggregates.variance import Variance
 from sordino.query.dataset import Dataset, Source, Table
@@ -66,18 +68,21 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     Where a person cannot be in too many groups, `plan` has no weights and `joint` has: all are 1, or (of long numbers, which
     are weighed in coarse units) a hair below.
     """
-    units = [theirs // ours for ours, theirs in zip(plan.units, joint.units, strict=True)]
+    units = {release.name: release.unit for release in plan.sums}
     tables: dict[int, Exactly] = defaultdict(
         lambda: Exactly(
-            tuple({} for _ in plan.channels), tuple({} for _ in plan.quantiles), {} if plan.private_keys else None
+            {release.name: {} for release in plan.sums},
+            {release.name: {} for release in plan.drawn},
+            {} if plan.private_keys else None,
         )
     )
-    for i, (own, unit) in enumerate(zip(sums.vectors, units, strict=True)):
-        for (*key, w), vector in own.items():
-            tables[w].vectors[i][tuple(key)] = tuple(Fraction(v) / unit for v in vector)
-    for i, cells in enumerate(sums.cells):
+    for release in joint.sums:
+        unit = release.unit // units[release.name]
+        for (*key, w), vector in sums.vectors[release.name].items():
+            tables[w].vectors[release.name][tuple(key)] = tuple(Fraction(v) / unit for v in vector)
+    for name, cells in sums.cells.items():
         for (*key, w), counts in cells.items():
-            tables[w].cells[i][tuple(key)] = counts
+            tables[w].cells[name][tuple(key)] = counts
     for (*key, w), found in (sums.found or {}).items():
         into = tables[w].found
         if into is not None:
@@ -104,14 +109,9 @@ def reference(
 def reference_of_tables(plan: Plan, dataset: Dataset, raw: Raw) -> Exactly:
     """The exact sums of a plan over the raw rows of all tables."""
     lines = list(_lines(plan, dataset, raw))
-    arguments, quantiles = _arguments(plan)
     weights = _weights(plan, lines)
-    vectors = []
-    for i, (channel, argument) in enumerate(zip(plan.channels, arguments, strict=True)):
-        vectors.append(_channel(plan, channel, plan.units[i], argument, lines, weights))
-    cells = tuple(
-        _quantile(plan, column.points, argument, lines) for column, argument in zip(plan.quantiles, quantiles, strict=True)
-    )
+    vectors = {release.name: _vectors(plan, release, lines, weights) for release in plan.sums}
+    cells = {release.name: _quantile(plan, release, lines) for release in plan.drawn}
     found = None
     if plan.private_keys:
         if plan.whose.by_row:
@@ -119,7 +119,7 @@ def reference_of_tables(plan: Plan, dataset: Dataset, raw: Raw) -> Exactly:
         else:
             shares = ((key, _person_weight(plan, [1] * g, 1, "laplace")) for keys, g in weights.values() for key in keys)
             found = {key: n for key, (n,) in _add((key, (n,)) for key, n in shares).items()}
-    return Exactly(tuple(vectors), cells, found)
+    return Exactly(vectors, cells, found)
 
 
 def _lines(plan: Plan, dataset: Dataset, raw: Raw) -> Iterable[_Line]:
@@ -144,19 +144,11 @@ def _cell(key: Key, value: Any) -> Any:
     return nearest if nearest in key.cells else None
 
 
-def _arguments(plan: Plan) -> tuple[list[tree.Expression | None], list[tree.Expression]]:
-    """The argument of each channel and of each quantile column."""
-    sums: list[tree.Expression | None] = [None] * len(plan.channels)
-    quantiles: dict[int, tree.Expression] = {}
-    aggregates = [output.value for output in plan.query.outputs if isinstance(output.value, tree.Aggregate)]
-    for aggregate, source in zip(aggregates, plan.sources, strict=True):
-        if aggregate.argument is None or aggregate.function == "count_distinct":
-            continue
-        if source.level is None:
-            sums[source.channel] = aggregate.argument
-        else:
-            quantiles[source.channel] = aggregate.argument
-    return sums, [quantiles[i] for i in range(len(plan.quantiles))]
+def _arguments(release: Sums | Drawn) -> tuple[tree.Expression, ...]:
+    """What is summed or drawn from: the arguments of an aggregate that it answers, unless that is of persons or all rows."""
+    if isinstance(release, Sums) and not release.channel.values:
+        return ()
+    return next(aggregate.arguments for aggregate in release.answers if aggregate.arguments)
 
 
 def _weights(plan: Plan, lines: list[_Line]) -> dict[Any, tuple[set[Cells], int]]:
@@ -179,9 +171,9 @@ def _steps(grid: Grid, value: bool | int | float | None) -> int | None:
     return min(max(math.floor(moved), grid.first), grid.last)
 
 
-def _row_vector(channel: Channel, value: Any) -> Vector | None:
+def _row_vector(partial: Partial, value: Any) -> Vector | None:
     """What one row adds; None if it does not count."""
-    match channel.partial:
+    match partial:
         case Persons():
             return (1,)
         case Rows(what=what):
@@ -203,27 +195,27 @@ def _row_vector(channel: Channel, value: Any) -> Vector | None:
                 return (0, 0, 0, grid.cells**2) if others else None
             above, below = k - grid.first, grid.last - k
             return (below**2, 2 * above * below, above**2, *((0,) if others else ()))
-    raise AssertionError(channel)
+    raise AssertionError(partial)
 
 
-def _channel(
-    plan: Plan, channel: Channel, unit: int, argument: tree.Expression | None, lines: list[_Line],
-    weights: Mapping[Any, tuple[set[Cells], int]],
-) -> dict[Cells, Vector]:  # fmt: skip
+def _vectors(
+    plan: Plan, release: Sums, lines: list[_Line], weights: Mapping[Any, tuple[set[Cells], int]]
+) -> dict[Cells, Vector]:
+    partial, unit, arguments = release.partial, release.unit, _arguments(release)
     own: dict[tuple[Any, Cells], list[Vector]] = defaultdict(list)
     for line in lines:
-        vector = _row_vector(channel, None if argument is None else evaluate(argument, line.row))
+        vector = _row_vector(partial, evaluate(arguments[0], line.row) if arguments else None)
         if vector is not None:
             own[line.person, line.key].append(vector)
     if plan.whose.by_row:
         return _add((key, tuple(unit * v for v in vector)) for (_, key), vectors in own.items() for vector in vectors)
-    bounded = {at: _bounded(plan, channel, vectors) for at, vectors in own.items()}
+    bounded = {at: _bounded(plan, partial, vectors) for at, vectors in own.items()}
     sizes: dict[Any, list[int]] = defaultdict(list)
     for (person, _), (_, size, _) in bounded.items():
         sizes[person].append(size)
-    if channel.partial.bounding == "once":
+    if partial.bounding == "once":
         sizes = {person: [1] * g for person, (_, g) in weights.items()}
-    most = _most(plan, channel)
+    most = _most(plan, partial)
     whole = {person: unit if not plan.who.scaled else _person_weight(plan, all_, most) for person, all_ in sizes.items()}
     return _add(
         (key, tuple(whole[person] * part[0] // part[1] * v for v in total))
@@ -231,26 +223,25 @@ def _channel(
     )
 
 
-def _most(plan: Plan, channel: Channel) -> int:
+def _most(plan: Plan, partial: Partial) -> int:
     """The most that one person's share of one group can weigh."""
-    grid = channel.partial.grid
-    if channel.partial.bounding == "once":
+    if partial.bounding == "once":
         return 1
-    if channel.partial.bounding == "scale" or grid is None:
+    if partial.bounding == "scale" or not partial.grids:
         return plan.who.rows
+    (grid,) = partial.grids
     return max(1, plan.who.rows * max(abs(grid.first), abs(grid.last)))
 
 
-def _bounded(plan: Plan, channel: Channel, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
+def _bounded(plan: Plan, partial: Partial, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
     """One person's share of one group, what it weighs, and the fraction to which it is scaled within the group."""
     most, n = plan.who.rows, len(vectors)
     total = tuple(sum(coordinates) for coordinates in zip(*vectors, strict=True))
-    match channel.partial.bounding:
+    match partial.bounding:
         case "once":
             return (1,), 1, (1, 1)
         case "clip":
-            grid = channel.partial.grid
-            first, last = (0, 1) if grid is None else (grid.first, grid.last)
+            first, last = next(((grid.first, grid.last) for grid in partial.grids), (0, 1))
             clipped = min(max(total[0], min(0, most * first)), max(0, most * last))
             return (clipped,), abs(clipped), (1, 1)
         case _:
@@ -271,8 +262,11 @@ def _person_weight(plan: Plan, sizes: list[int], most: int, family: str | None =
     return min(WEIGHT, math.isqrt(WEIGHT**2 * (k * most**2 // unit**2) // max(1, squares)))
 
 
-def _quantile(plan: Plan, grid: Grid, argument: tree.Expression, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
+def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
     """The weight of each point: a person's weights add up to at most max_rows in a group."""
+    draws, (argument,) = release.column.draws, _arguments(release)
+    assert isinstance(draws, QuantileColumn)
+    grid = draws.points
     own: dict[Any, dict[Cells, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
     for line in lines:
         k = _steps(grid, evaluate(argument, line.row))

@@ -303,17 +303,17 @@ class Questions:
             case "count":
                 return Aggregate("count")
             case "count_of":
-                return Aggregate("count", Column(rng.choice(list(self.world.columns))))
+                return Aggregate("count", (Column(rng.choice(list(self.world.columns))),))
             case "persons":
-                return Aggregate("count_distinct", Column("id")) if self.world.person else Aggregate("count")
+                return Aggregate("count_distinct", (Column("id"),)) if self.world.person else Aggregate("count")
             case "sum_if" | "avg_if":
-                return Aggregate(name[:3], self.truth(1, joined))
+                return Aggregate(name[:3], (self.truth(1, joined),))
             case "quantile":
                 return Aggregate(
-                    name, self.bounded(joined), rng.choice([Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
+                    name, (self.bounded(joined),), rng.choice([Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
                 )
             case _:
-                return Aggregate(name, self.bounded(joined))
+                return Aggregate(name, (self.bounded(joined),))
 
     def key(self, joined: bool) -> Expression:
         """A key with few values, or text whose values are private."""

@@ -134,10 +134,10 @@ def test_large_shares_are_scaled_to_the_bound_and_not_beyond(family: str) -> Non
     }
     dataset = Dataset(table, unit="id", max_rows=1, max_groups=1, columns=columns, budget={"epsilon": 100, "delta": 1e-6})
     plan = planned("SELECT c, SUM(x) AS s FROM data GROUP BY c", dataset, family)
-    (sums,), reached = run(plan, table).vectors, 0.0
+    (sums,), reached = run(plan, table).vectors.values(), 0.0
     for first, second in zip(groups[::2], groups[1::2], strict=True):
-        alone = Exactly(({(group,): sums[(group,)] for group in (first, second)},), (), None)
-        for distance in moved(plan, alone, Exactly(({},), (), None)):
+        alone = Exactly({"s0": {(group,): sums[(group,)] for group in (first, second)}}, {}, None)
+        for distance in moved(plan, alone, Exactly({"s0": {}}, {}, None)):
             assert not distance.broken, (first, distance)
             reached = max(reached, distance.tightness)
     assert reached > 0.999
@@ -182,8 +182,6 @@ def test_threads_do_not_matter() -> None:
         assert all(result == results[0] for result in results)
         if unit == "row":
             steps = np.floor(np.clip(y[~np.isnan(y)], -(2.0**40), 2.0**40) / 2 + 0.5).astype(np.int64)
-            both = next(
-                own for own, channel in zip(results[0].vectors, plan.channels, strict=True) if channel.partial.width == 2
-            )
+            both = next(results[0].vectors[release.name] for release in plan.sums if release.partial.width == 2)
             total = sum(map(int, steps))
             assert both[()] == (2**39 * len(steps) - total, total + 2**39 * len(steps))

@@ -465,10 +465,10 @@ def _never_fails(seeds: Sequence[int], depth: int) -> int:
                 [make.one("truth", depth), make.one("text", 1), tree.Call("bucket", (bounded, tree.Literal(10)))]
             )
             values: list[Any] = [
-                tree.Aggregate("sum", bounded),
-                tree.Aggregate("avg", make.one("truth", depth)),
-                tree.Aggregate("count", make.one("day", 1)),
-                tree.Aggregate("quantile", bounded, Fraction(1, 2)),
+                tree.Aggregate("sum", (bounded,)),
+                tree.Aggregate("avg", (make.one("truth", depth),)),
+                tree.Aggregate("count", (make.one("day", 1),)),
+                tree.Aggregate("quantile", (bounded,), Fraction(1, 2)),
             ]
             chosen = [key, *rng.sample(values, 2)]
             query = tree.Query(

@@ -165,11 +165,12 @@ def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, mec
     with replay(Tape(8)):
         noisy = noisy_groups(groups, plan)
     with replay(Tape(8)):
-        noise = [m.release(np.zeros(v.size, int)) for m, v in zip(plan.price.mechanisms, groups.vectors, strict=True) if m]
-    assert len(noise) == len(groups.vectors) == 3
-    for own, released, exact in zip(noise, noisy.vectors, groups.vectors, strict=True):
-        assert (released - exact).ravel().tolist() == own.tolist()
-    assert len({x for own in noise for x in own.tolist()}) > 10
+        mechanisms = {release.name: release.mechanism for release in plan.sums if release.mechanism is not None}
+        noise = {name: m.release(np.zeros(groups.vectors[name].size, int)) for name, m in mechanisms.items()}
+    assert noise.keys() == groups.vectors.keys() == {"s0", "s1", "s2"}
+    for name, own in noise.items():
+        assert (noisy.vectors[name] - groups.vectors[name]).ravel().tolist() == own.tolist()
+    assert len({x for own in noise.values() for x in own.tolist()}) > 10
 
 
 @pytest.mark.parametrize("grouped", ["", " GROUP BY ward"])
@@ -187,11 +188,11 @@ def test_quantiles_are_drawn_at_the_rate_that_is_charged(
     plan = session.preview(sql, epsilon=Fraction(1, 50))
     with monkeypatch.context() as patch:
         patch.setattr("sordino.session.rehearse", lambda *_: None)
-        patch.setattr("sordino.release.noisy_quantiles", seen)
+        patch.setattr("sordino.query.aggregates.quantile_column.noisy_quantiles", seen)
         session.sql(sql, epsilon=Fraction(1, 50))
     assert len(asked) == (3 if grouped else 1)
     for given in asked:
-        assert (given["rate"] + given["flank_rate"]) * plan.moved == plan.price.quantile_epsilons[0] == Fraction(1, 100)
+        assert (given["rate"] + given["flank_rate"]) * plan.drawn[0].moved == plan.drawn[0].epsilon == Fraction(1, 100)
     medians = {session.sql("SELECT MEDIAN(age) FROM visits", epsilon=Fraction(1, 1000)).value() for _ in range(20)}
     assert len(medians) > 3
 

@@ -39,16 +39,16 @@ X, Y, ZERO, ONE = Column("x"), Column("y"), Literal(0), Literal(1)
 
 AGGREGATES = {
     "count": Aggregate("count"),
-    "count of": Aggregate("count", X),
-    "persons": Aggregate("count_distinct", Column("id")),
-    "sum": Aggregate("sum", X),
-    "sum of positive": Aggregate("sum", Call("greatest", (X, ZERO))),
-    "avg": Aggregate("avg", X),
-    "proportion": Aggregate("avg", Call(">", (X, ZERO))),
-    "var_samp": Aggregate("var_samp", Y),
-    "var_pop": Aggregate("var_pop", Call("+", (X, ZERO))),
-    "stddev_samp": Aggregate("stddev_samp", Call("abs", (X,))),
-    "quantile": Aggregate("quantile", X, Fraction(1, 2)),
+    "count of": Aggregate("count", (X,)),
+    "persons": Aggregate("count_distinct", (Column("id"),)),
+    "sum": Aggregate("sum", (X,)),
+    "sum of positive": Aggregate("sum", (Call("greatest", (X, ZERO)),)),
+    "avg": Aggregate("avg", (X,)),
+    "proportion": Aggregate("avg", (Call(">", (X, ZERO)),)),
+    "var_samp": Aggregate("var_samp", (Y,)),
+    "var_pop": Aggregate("var_pop", (Call("+", (X, ZERO)),)),
+    "stddev_samp": Aggregate("stddev_samp", (Call("abs", (X,)),)),
+    "quantile": Aggregate("quantile", (X,), Fraction(1, 2)),
 }
 
 
@@ -131,13 +131,15 @@ def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> It
     bench().load(dataset.tables, {"data": table})
     groups = exact_groups(joint, [bench().engine.run(statement) for statement in joint.statements])
     places = np.array([key[-1] for key in groups.keys])
-    for i, vectors in enumerate(groups.vectors):
-        unit = joint.units[i] // plan.units[i]
-        found = vectors.astype(np.int64)
+    units = {release.name: release.unit for release in plan.sums}
+    for release in joint.sums:
+        unit = release.unit // units[release.name]
+        found = groups.vectors[release.name].astype(np.int64)
         assert not np.any(found % unit)
-        yield str(i), _lines(found // unit, places, len(tables))
-    for column, cells in zip(plan.quantiles, groups.cells, strict=True):
-        dense = np.zeros((len(cells), column.points.cells + 1), np.int64)
+        yield release.name, _lines(found // unit, places, len(tables))
+    for drawn in plan.drawn:
+        cells = groups.cells[drawn.name]
+        dense = np.zeros((len(cells), drawn.column.draws.positions), np.int64)
         for line, (values, weights) in zip(dense, cells, strict=True):
             line[values] = weights
         yield "quantile", _lines(dense, places, len(tables))
@@ -164,8 +166,8 @@ def largest(sums: Ints, classes: Sequence[Sequence[int]], relation: str) -> dict
 def ratios(plan: Plan, part: str, worst: dict[str, int], family: str) -> dict[str, float]:
     """Observed over declared, in the norm of the noise and in Linf."""
     if part == "quantile":
-        return {"l1": worst["l1"] / plan.moved}
-    declared = plan.sensitivities[int(part)]
+        return {"l1": worst["l1"] / plan.drawn[0].moved}
+    declared = next(release.sensitivity for release in plan.sums if release.name == part)
     own = worst["l1"] / (declared.l1 or 0) if family == "laplace" else worst["l2"] / declared.l2_squared
     return {"l1" if family == "laplace" else "l2": own, "linf": worst["linf"] / declared.linf}
 
@@ -251,19 +253,25 @@ def test_known_number_of_rows() -> None:
     found = row_scope("replace", 3)
     world = found.world("replace", 1, 1)
     world = dataclasses.replace(world, columns={n: {**c, "nullable": n == "t"} for n, c in world.columns.items()})
-    outputs = [Aggregate("count"), Aggregate("avg", X), Aggregate("sum", Y), Aggregate("count", X), Aggregate("count", Y)]
+    outputs = [
+        Aggregate("count"),
+        Aggregate("avg", (X,)),
+        Aggregate("sum", (Y,)),
+        Aggregate("count", (X,)),
+        Aggregate("count", (Y,)),
+    ]
     dataset = world.dataset(world.table([]))
     for family in ("laplace", "gaussian"):
         plan = planned(outputs, [], dataset, family)
-        assert [type(c.partial) for c in plan.channels].count(KnownMean) == 2
+        assert [type(release.partial) for release in plan.sums].count(KnownMean) == 2
         sums: list[list[int]] = []
         for i, rows in enumerate(found.rows()):
             exact = reference(plan, dataset, rows, {})
             if i % 90 == 0:
                 bench().load(dataset.tables, {"data": world.table(rows)})
                 assert bench().run(plan) == exact
-            sums.append([own.get((), (0,))[0] for own in exact.vectors])
-        for i, sensitivity in enumerate(plan.sensitivities):
+            sums.append([exact.vectors[release.name].get((), (0,))[0] for release in plan.sums])
+        for i, sensitivity in enumerate(release.sensitivity for release in plan.sums):
             worst = largest(np.array(sums)[:, i : i + 1], found.classes, "replace")
             assert worst == {"l1": sensitivity.l1, "l2": sensitivity.l2_squared, "linf": sensitivity.linf}
 
@@ -301,7 +309,7 @@ def _check_chains(expressions: list[Expression], function: str) -> float:
     tables = scope(("p", "q"), (-1, 2, None), (0.0, 1.0), ("A",), 2)
     best = 0.0
     for start in range(0, len(expressions), 20):
-        outputs = [Aggregate(function, e) for e in expressions[start : start + 20]]
+        outputs = [Aggregate(function, (e,)) for e in expressions[start : start + 20]]
         plans = {r: planned(outputs, [], _empty(tables, r), "gaussian") for r in ("add_remove", "replace")}
         parts = dict(all_sums(plans["add_remove"], tables.world("add_remove", 2, 1), tables.rows()))
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):

@@ -59,30 +59,34 @@ if TYPE_CHECKING:
     from sordino.privacy.sensitivity import SensitivityWitness, global_sensitivity, rounded_sensitivity
     from sordino.query.dataset import Dataset, Table
     from sordino.query.front.terms import (
+        any_ as any,  # noqa: A004
+    )
+    from sordino.query.front.terms import (
         bucket,
         coalesce,
         col,
-        count,
-        count_distinct,
         date_part,
         date_trunc,
         day,
+        every,
+        first_value,
         greatest,
+        lag,
+        lead,
         least,
         lit,
-        mean,
-        median,
         month,
-        quantile,
         quarter,
-        stddev,
-        variance,
+        row_number,
         week,
         when,
         year,
     )
     from sordino.query.front.terms import (
-        sum_ as sum,  # noqa: A004
+        max_ as max,  # noqa: A004
+    )
+    from sordino.query.front.terms import (
+        min_ as min,  # noqa: A004
     )
     from sordino.session import Session
 
@@ -132,40 +136,40 @@ _HOME = {
     "WithoutReplacementLoss": "privacy.loss",
     "ZcdpFilter": "accounting.filters",
     "ZcdpLoss": "privacy.loss",
+    "any": "query.front.terms:any_",
     "bucket": "query.front.terms",
     "coalesce": "query.front.terms",
     "col": "query.front.terms",
-    "count": "query.front.terms",
-    "count_distinct": "query.front.terms",
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
     "day": "query.front.terms",
     "delta_if_fixed_in_advance": "accounting.fixed_in_advance",
     "epsilon_if_fixed_in_advance": "accounting.fixed_in_advance",
+    "every": "query.front.terms",
+    "first_value": "query.front.terms",
     "global_sensitivity": "privacy.sensitivity",
     "greatest": "query.front.terms",
     "group": "accounting.group",
+    "lag": "query.front.terms",
     "largest_count": "accounting.calibrate",
+    "lead": "query.front.terms",
     "least": "query.front.terms",
     "lit": "query.front.terms",
-    "mean": "query.front.terms",
+    "max": "query.front.terms:max_",
     "mechanism_from_json": "mechanisms.mechanism",
-    "median": "query.front.terms",
+    "min": "query.front.terms:min_",
     "month": "query.front.terms",
-    "quantile": "query.front.terms",
     "quarter": "query.front.terms",
     "rounded_sensitivity": "privacy.sensitivity",
+    "row_number": "query.front.terms",
     "smallest_scale": "accounting.calibrate",
-    "stddev": "query.front.terms",
-    "sum": "query.front.terms:sum_",
     "total": "accounting.total",
     "truncated_poisson": "privacy.loss",
-    "variance": "query.front.terms",
     "week": "query.front.terms",
     "when": "query.front.terms",
     "year": "query.front.terms",
 }
-"""Where each name lives; behind a colon its name there, if that is another."""
+"""Where each name lives. The names of aggregates (`count`, `mean`, ...) are those of `query/aggregates/registry.py`."""
 
 _MODULES = {"audit": "audit", "divergence": "privacy.divergence", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
@@ -214,12 +218,11 @@ __all__ = [
     "WithoutReplacementLoss",
     "ZcdpFilter",
     "ZcdpLoss",
+    "any",
     "audit",
     "bucket",
     "coalesce",
     "col",
-    "count",
-    "count_distinct",
     "date_part",
     "date_trunc",
     "day",
@@ -227,26 +230,27 @@ __all__ = [
     "divergence",
     "epsilon_if_fixed_in_advance",
     "errors",
+    "every",
+    "first_value",
     "global_sensitivity",
     "greatest",
     "group",
+    "lag",
     "largest_count",
+    "lead",
     "least",
     "lit",
     "local",
-    "mean",
+    "max",
     "mechanism_from_json",
-    "median",
+    "min",
     "month",
-    "quantile",
     "quarter",
     "rounded_sensitivity",
+    "row_number",
     "smallest_scale",
-    "stddev",
-    "sum",
     "total",
     "truncated_poisson",
-    "variance",
     "week",
     "when",
     "year",
@@ -257,13 +261,20 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = import_module(f"sordino.{_MODULES[name]}")
     elif name in _HOME:
-        module, _, other = _HOME[name].partition(":")
-        value = getattr(import_module(f"sordino.{module}"), other or name)
+        value = getattr(import_module(f"sordino.{_HOME[name]}"), name)
+    elif not name.startswith("_") and name in (found := _measures()):
+        return found[name]
     else:
         raise AttributeError(f"module 'sordino' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
+def _measures() -> dict[str, Any]:
+    """The aggregates."""
+    found: dict[str, Any] = import_module("sordino.query.front.terms").measures()
+    return found
+
+
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, *_measures(), "__version__"])

@@ -7,13 +7,12 @@ every whole number, `finished` makes the answer of what is noisy or public: post
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlglot import exp
 
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.engines.engine import Exact
@@ -21,18 +20,14 @@ from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
-from sordino.plan.channels import Source
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
+from sordino.plan.releases import Drawn, Sums
 from sordino.query import tree
-from sordino.query.aggregates.estimates import Estimates
+from sordino.query.aggregates.draws import Cells
 from sordino.query.aggregates.partial import Integers
-from sordino.query.aggregates.quantiles import QuantileEstimate, noisy_quantiles, rates
 
 __all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "release"]
-
-_ANY = exp.column("v")
-Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 _MADE_UP = (2**40, 0, -(2**40))
 """Numbers of rows of one group, for the rehearsal; more than any table has."""
@@ -40,27 +35,28 @@ _MADE_UP = (2**40, 0, -(2**40))
 
 @dataclass(frozen=True, repr=False)
 class Groups:
-    """Exact whole numbers by group: the cells of the keys, vectors by channel, (cell, weight) arrays by quantile column.
+    """Exact whole numbers by group: the cells of the keys, and by the names of the plan's releases vectors and cells.
 
-    `found` are the weights for the selection of private keys. Nothing here is shown.
+    `public` are numbers beside the vectors that need no noise; `found` the weights for the selection of private keys.
+    Nothing here is shown.
     """
 
     keys: list[tuple[Any, ...]]
-    vectors: tuple[Integers, ...]
-    public: tuple[Integers | None, ...]
-    cells: tuple[list[Cells], ...]
+    vectors: dict[str, Integers]
+    public: dict[str, Integers]
+    cells: dict[str, list[Cells]]
     found: Integers | None
 
     def __repr__(self) -> str:
-        return f"Groups({len(self.vectors)} channels, {len(self.cells)} quantile columns)"
+        return f"Groups({len(self.vectors)} sums, {len(self.cells)} columns of draws)"
 
     def take(self, index: npt.NDArray[np.intp]) -> Groups:
         """The groups at these places."""
         return Groups(
             [self.keys[i] for i in index],
-            tuple(v[index] for v in self.vectors),
-            tuple(None if p is None else p[index] for p in self.public),
-            tuple([cells[i] for i in index] for cells in self.cells),
+            {name: vectors[index] for name, vectors in self.vectors.items()},
+            {name: numbers[index] for name, numbers in self.public.items()},
+            {name: [cells[i] for i in index] for name, cells in self.cells.items()},
             None if self.found is None else self.found[index],
         )
 
@@ -81,32 +77,30 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
         for key, row in zip(_rows(main), main.sums, strict=True):
             if key in place:
                 sums[place[key]] = row
-    vectors, public, start = [], [], 0
-    for channel in plan.channels:
-        width = len(channel.partial.sums(_ANY))
-        own = sums[:, start : start + width]
-        vectors.append(channel.partial.vector(own))
-        public.append(channel.partial.public(own))
-        start += width
-    cells = tuple(
-        _cells(exact, place, quantiles.points.first) for exact, quantiles in zip(rest, plan.quantiles, strict=True)
-    )
-    return Groups(keys, tuple(vectors), tuple(public), cells, sums[:, start] if plan.private_keys else None)
+    vectors, public, start = {}, {}, 0
+    for release in plan.sums:
+        own = sums[:, start : start + release.partial.inputs]
+        vectors[release.name] = release.partial.vector(own)
+        if (shown := release.partial.public(own)) is not None:
+            public[release.name] = shown
+        start += release.partial.inputs
+    cells = {drawn.name: _cells(rest.pop(0), place, drawn.column.draws.first) for drawn in plan.drawn}
+    return Groups(keys, vectors, public, cells, sums[:, start] if plan.private_keys else None)
 
 
 @dataclass(frozen=True)
 class NoisyGroups:
-    """The groups that may be shown: their keys, noisy vectors by channel, estimates by quantile column."""
+    """The groups that may be shown: their keys, and by the names of releases noisy vectors, and what was drawn."""
 
     keys: list[tuple[Any, ...]]
-    vectors: tuple[Integers, ...]
-    quantiles: tuple[list[tuple[QuantileEstimate, ...]], ...]
+    vectors: dict[str, Integers]
+    drawn: dict[str, list[tuple[Any, ...]]]
 
 
 def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Answer:
     """The answer: keys selected, noise added, aggregates finished, then HAVING, ORDER BY and LIMIT on the noisy numbers.
 
-    Privacy: `plan.charge`; each vector gets the noise of its channel's sensitivity, which sensitivity.md proves.
+    Privacy: `plan.charge`; each vector gets the noise of its release's sensitivity, which sensitivity.md proves.
     """
     groups = exact_groups(plan, exacts)
     noisy = drawn(plan, "release", groups, lambda _: noisy_groups(groups, plan))
@@ -142,17 +136,18 @@ def _made_up(plan: Plan) -> Groups:
     """Three groups with nothing, very much, and very much below nothing in them, under keys that exist."""
     width = len(_MADE_UP)
     key = tuple("" if key.cells is None else key.cells[0] for key in plan.keys)
-    vectors, public = [], []
-    for channel, unit in zip(plan.channels, plan.units, strict=True):
-        partial = channel.partial
-        most = unit * partial.reach.linf
-        sums = np.array([[rows * most] * len(partial.sums(_ANY)) for rows in _MADE_UP], object)
-        shown = partial.public(sums)
-        vectors.append(np.array([[rows * most] * partial.width for rows in _MADE_UP], object))
-        public.append(None if shown is None else np.maximum(shown, 0))
-    cells = tuple([_made_up_cells(column.points.cells)] * width for column in plan.quantiles)
-    found = np.array([plan.row_weight * max(rows, 0) for rows in _MADE_UP], object) if plan.private_keys else None
-    return Groups([key] * width, tuple(vectors), tuple(public), cells, found)
+    vectors, public = {}, {}
+    for release in plan.sums:
+        partial = release.partial
+        most = release.unit * partial.reach.linf
+        shown = partial.public(np.array([[rows * most] * partial.inputs for rows in _MADE_UP], object))
+        vectors[release.name] = np.array([[rows * most] * partial.width for rows in _MADE_UP], object)
+        if shown is not None:
+            public[release.name] = np.maximum(shown, 0)
+    cells = {drawn.name: [_made_up_cells(drawn.column.draws.positions - 1)] * width for drawn in plan.drawn}
+    selection = plan.selection
+    found = None if selection is None else np.array([selection.unit * max(rows, 0) for rows in _MADE_UP], object)
+    return Groups([key] * width, vectors, public, cells, found)
 
 
 def _made_up_cells(last: int) -> Cells:
@@ -162,21 +157,22 @@ def _made_up_cells(last: int) -> Cells:
 
 def noisy_groups(groups: Groups, plan: Plan) -> NoisyGroups:
     """Private keys selected, then noise on every number that is not public."""
-    if groups.found is not None and len(groups.found) and plan.price.selection is not None:
-        groups = groups.take(np.flatnonzero(plan.price.selection.select(narrow(groups.found.tolist()))))
-    vectors = tuple(_noisy(plan, i, groups.vectors[i]) for i in range(len(plan.channels)))
-    drawn = tuple(_quantiles(plan, i, groups.cells[i]) for i in range(len(plan.quantiles)))
+    selection = None if plan.selection is None else plan.selection.mechanism
+    if groups.found is not None and len(groups.found) and selection is not None:
+        groups = groups.take(np.flatnonzero(selection.select(narrow(groups.found.tolist()))))
+    vectors = {release.name: _noisy(release, groups.vectors[release.name]) for release in plan.sums}
+    drawn = {release.name: _drawn(release, groups.cells[release.name], plan) for release in plan.drawn}
     return NoisyGroups(groups.keys, vectors, drawn)
 
 
-def finished(noisy: NoisyGroups, public: Sequence[Integers | None], plan: Plan, receipt: Receipt | None = None) -> Answer:
-    """The answer that noisy groups make; public numbers, which need no noise, go behind the noisy ones of their channel."""
-    vectors = [v if p is None else np.concatenate([v, p], axis=1) for v, p in zip(noisy.vectors, public, strict=True)]
+def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, receipt: Receipt | None = None) -> Answer:
+    """The answer that noisy groups make; public numbers, which need no noise, go behind the noisy ones of their release."""
+    behind = {name: np.concatenate([noisy.vectors[name], numbers], axis=1) for name, numbers in public.items()}
+    values: dict[str, Any] = {**noisy.vectors, **behind, **noisy.drawn}
     columns: list[KeyColumn | EstimateColumn] = []
-    sources = iter(plan.sources)
     for output in plan.query.outputs:
         if isinstance(output.value, tree.Aggregate):
-            columns.append(_finished(plan, output.name, next(sources), vectors, noisy.quantiles))
+            columns.append(_estimated(plan, output.name, output.value, values))
         else:
             columns.append(_key_column(plan, output, noisy.keys))
     query = plan.query
@@ -201,62 +197,27 @@ def _cells(exact: Exact, place: dict[tuple[Any, ...], int], first: int) -> list[
     return [(sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())]
 
 
-def _noisy(plan: Plan, i: int, exact: Integers) -> Integers:
-    """The vectors of one channel with noise."""
-    mechanism = plan.price.mechanisms[i]
+def _noisy(release: Sums, exact: Integers) -> Integers:
+    """The vectors of one release with noise."""
+    mechanism = release.mechanism
     if mechanism is None or not exact.size:
         return exact
     return np.asarray(mechanism.release(narrow(exact.ravel().tolist())), object).reshape(exact.shape)
 
 
-def _quantiles(plan: Plan, i: int, cells: list[Cells]) -> list[tuple[QuantileEstimate, ...]]:
-    column, epsilon = plan.quantiles[i], plan.price.quantile_epsilons[i]
-    positions = column.points.cells + 1
-    if not epsilon:
-        return [_exact_quantiles(values, weights, plan, i) for values, weights in cells]
-    rate, flank_rate = rates(epsilon, plan.moved)
-    return [
-        noisy_quantiles(
-            values, weights, positions=positions, levels=column.levels, rate=rate, flank_rate=flank_rate,
-            confidence=plan.cost.confidence,
-        )
-        for values, weights in cells
-    ]  # fmt: skip
+def _drawn(release: Drawn, groups: list[Cells], plan: Plan) -> list[tuple[Any, ...]]:
+    """What is drawn for each group; from a public table without chance."""
+    draws = release.column.draws
+    if release.public:
+        return [draws.exactly(cells) for cells in groups]
+    return [draws.draw(cells, release.epsilon, release.moved, plan.cost.confidence) for cells in groups]
 
 
-def _exact_quantiles(values: Any, weights: Any, plan: Plan, i: int) -> tuple[QuantileEstimate, ...]:
-    """Of a public table: the smallest value with at least the level's share of the rows at or below it."""
-    below = np.cumsum(weights)
-    found = []
-    for level in plan.quantiles[i].levels:
-        at = int(np.searchsorted(below, float(level) * below[-1])) if len(below) else 0
-        value = int(values[min(at, len(values) - 1)]) if len(values) else 0
-        found.append(QuantileEstimate(value, value, value))
-    return tuple(found)
-
-
-def _finished(
-    plan: Plan, name: str, source: Source, noisy: list[Integers], drawn: Sequence[list[tuple[QuantileEstimate, ...]]]
-) -> EstimateColumn:
-    if source.level is not None:
-        points = plan.quantiles[source.channel].points
-        rows = [group[source.level] for group in drawn[source.channel]]
-        ends = (
-            [float(points.step * (points.first + getattr(row, end))) for row in rows] for end in ("value", "low", "high")
-        )
-        return EstimateColumn(name, Estimates(*(np.array(end, float) for end in ends)), points.step.denominator == 1)
-    channel, unit = plan.channels[source.channel].partial, plan.units[source.channel]
-    values, noise = noisy[source.channel], plan.price.noise(source.channel)
-    if not len(values):
-        estimates = Estimates(*(np.empty(0),) * 3)
-    else:
-        estimates = channel.estimate(source.function, values, unit, noise, float(plan.cost.confidence))
-    counts = source.function in ("count", "count_distinct", "rows")
-    grid = channel.grid
-    whole = counts or (source.function == "sum" and grid is not None and grid.step.denominator == 1)
-    never_negative = counts or (source.function == "sum" and grid is not None and grid.first >= 0)
-    bounds = (0.0, None) if plan.cost.nonnegative and never_negative else (None, None)
-    return EstimateColumn(name, estimates, whole, bounds)
+def _estimated(plan: Plan, name: str, aggregate: tree.Aggregate, values: Mapping[str, Any]) -> EstimateColumn:
+    release = plan.release(aggregate)
+    found = release.estimated(aggregate, values[release.name], float(plan.cost.confidence))
+    bounds = (0.0, None) if plan.cost.nonnegative and found.never_negative else (None, None)
+    return EstimateColumn(name, found.estimates, found.whole, bounds)
 
 
 def _key_column(plan: Plan, output: tree.Output, cells: list[tuple[Any, ...]]) -> KeyColumn:

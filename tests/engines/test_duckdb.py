@@ -98,8 +98,8 @@ def declared(source: Any, **options: Any) -> so.Dataset:
 def exact(session: so.Session, sql: str = SQL) -> Any:
     made = session.preview(sql, epsilon=1)
     groups = exact_groups(made, [session._engine.run(statement) for statement in made.statements])
-    cells = [[(c.tolist(), w.tolist()) for c, w in column] for column in groups.cells]
-    return [vector.tolist() for vector in groups.vectors], cells
+    cells = [[(c.tolist(), w.tolist()) for c, w in column] for column in groups.cells.values()]
+    return [vector.tolist() for vector in groups.vectors.values()], cells
 
 
 @pytest.mark.parametrize("kind", SOURCES)

@@ -50,8 +50,8 @@ def exact(dataset: so.Dataset, sql: str | Query = "SELECT COUNT(*) AS n FROM dat
         groups = exact_groups(made, [session._engine.run(statement) for statement in made.statements])
         return (
             groups.keys,
-            [vector.tolist() for vector in groups.vectors],
-            [[(c.tolist(), w.tolist()) for c, w in column] for column in groups.cells],
+            [vector.tolist() for vector in groups.vectors.values()],
+            [[(c.tolist(), w.tolist()) for c, w in column] for column in groups.cells.values()],
         )
 
 
@@ -500,7 +500,7 @@ FAR = "1,-5877641-06-25 (BC),290309-12-22 (BC) 00:00:00,294247-01-10 04:00:54,in
 @cache
 def extreme_statements() -> tuple[tuple[str, Statement], ...]:
     """A statement for each function; a plan does not depend on data, so one serves for all."""
-    outputs = (Output("n", Aggregate("count")), Output("x", Aggregate("sum", Column("x"))))
+    outputs = (Output("n", Aggregate("count")), Output("x", Aggregate("sum", (Column("x"),))))
     with so.Session(declared(pa.table({"id": [1], **{n: a.slice(0, 1) for n, a in EXTREME.items()}}), KINDS)) as session:
         made = [(name, session.preview(Query(Table("data"), outputs, where), epsilon=1)) for name, where in calls()]
     return tuple((name, s) for name, plan in made for s in plan.statements)

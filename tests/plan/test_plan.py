@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sqlglot import exp
 
 import sordino as so
 from sordino.accounting.charge import NOTHING
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.exponential import bounded_range
+from sordino.mechanisms.key_selection import KeySelection
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
-from sordino.plan.sensitivity import WEIGHT
+from sordino.plan.sensitivity import WEIGHT, Sensitivity
 from sordino.privacy.loss import largest_mu
 from sordino.query.front.sql import parse
 
@@ -54,9 +54,20 @@ def plan(sql: str, data: so.Dataset | None = None, meter: TwoMeterFilter | None 
 
 def norms(made: Plan, channel: int = 0) -> tuple[int | Fraction, int | Fraction, int | Fraction]:
     """L1, squared L2 and Linf in the answer's own units."""
-    s, unit = made.sensitivities[channel], made.channels[channel].partial.unit / made.units[channel]
+    release = made.sums[channel]
+    s, unit = release.sensitivity, release.partial.unit / release.unit
     assert s.l1 is not None
     return s.l1 * unit, s.l2_squared * unit**2, s.linf * unit
+
+
+def noises(made: Plan) -> list[tuple[Any, Sensitivity]]:
+    return [(release.mechanism, release.sensitivity) for release in made.sums]
+
+
+def selected(made: Plan) -> KeySelection:
+    assert made.selection is not None
+    assert made.selection.mechanism is not None
+    return made.selection.mechanism
 
 
 @pytest.mark.parametrize(
@@ -100,8 +111,8 @@ def test_sensitivities_of_replacing(select: str, l1: int, l2_squared: int, linf:
 
 def test_a_row_is_a_person_without_bounding() -> None:
     made = plan("SELECT ward, COUNT(*), SUM(age) FROM visits GROUP BY ward", dataset("row"))
-    assert made.units == (1,)
-    assert made.channels[0].partial.width == 3
+    assert [release.unit for release in made.sums] == [1]
+    assert made.sums[0].partial.width == 3
     assert "LEAST" not in made.sql()
     assert made.sql().count("GROUP BY") == 1
 
@@ -111,7 +122,7 @@ def test_no_scaling_sql_where_groups_need_no_bound() -> None:
     enough = dataset(max_groups=3)
     made = plan("SELECT ward, COUNT(*) FROM visits GROUP BY ward", enough)
     assert '"spread"' not in made.sql()
-    assert made.units == (1,)
+    assert [release.unit for release in made.sums] == [1]
     assert made.who.groups == 3
     assert '"spread"' not in plan("SELECT COUNT(*) FROM visits").sql()
 
@@ -119,10 +130,10 @@ def test_no_scaling_sql_where_groups_need_no_bound() -> None:
 def test_replacing_rows_knows_their_number() -> None:
     data = dataset("row", neighbors="replace")
     made = plan("SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits", data)
-    count, steps = (made.sources[0].channel, made.sources[1].channel)
-    assert made.price.mechanisms[count] is None
-    assert norms(made, steps) == (10, 100, 10)
-    assert made.sources[1].channel == made.sources[2].channel
+    count, mean, total = (made.release(output.value) for output in made.query.outputs)  # type: ignore[arg-type]
+    assert count.public
+    assert mean is total is made.sums[0]
+    assert norms(made) == (10, 100, 10)
     assert made.charge.pure == 1
     nullable = plan("SELECT AVG(age) FROM visits", data)
     assert norms(nullable) == (220, 2 * 110**2, 110)
@@ -142,39 +153,37 @@ def test_replacing_rows_knows_their_number() -> None:
 def test_otherwise_the_number_of_rows_is_not_public(neighbors: str, rest: str) -> None:
     """Who is added, filtered, grouped or left without a partner changes how many rows there are."""
     made = plan(f"SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits {rest}", dataset("row", neighbors=neighbors))
-    assert all(mechanism is not None for mechanism in made.price.mechanisms)
-    for channel in made.channels:
-        width = len(channel.partial.sums(exp.column("v")))
-        assert channel.partial.public(np.ones((1, width), object)) is None
+    assert all(release.mechanism is not None for release in made.sums)
+    for release in made.sums:
+        assert release.partial.public(np.ones((1, release.partial.inputs), object)) is None
 
 
 def test_a_count_of_values_is_never_public() -> None:
     """NULLs can occur in spite of the declaration, so COUNT(x) moves even if x is declared without them."""
     made = plan("SELECT COUNT(steps) FROM visits", dataset("row", neighbors="replace"))
     assert norms(made) == (1, 1, 1)
-    assert made.price.mechanisms[0] is not None
+    assert made.sums[0].mechanism is not None
 
 
 def test_aggregates_of_one_column_share_a_channel() -> None:
     made = plan("SELECT COUNT(*), COUNT(age), SUM(age), AVG(age), STDDEV(age), VAR_POP(age) FROM visits")
-    assert len(made.channels) == 1
-    assert made.channels[0].partial.width == 4
+    assert len(made.sums) == 1
+    assert made.sums[0].partial.width == 4
     assert made.charge.pure == 1
     assert norms(made)[0] == 10 * 110**2
     made = plan("SELECT COUNT(*) AS n, AVG(cost) AS c, AVG(age) AS a FROM visits")
-    assert [channel.partial.width for channel in made.channels] == [3, 2]
+    assert [release.partial.width for release in made.sums] == [3, 2]
     made = plan("SELECT MEDIAN(cost), QUANTILE(cost, 0.9), QUANTILE(age, 0.5) FROM visits")
-    assert [len(column.levels) for column in made.quantiles] == [2, 1]
+    assert [release.column.draws.draws for release in made.drawn] == [2, 1]
 
 
 def test_every_part_is_paid() -> None:
     sql = "SELECT city, COUNT(*), AVG(cost), MEDIAN(age) FROM visits GROUP BY city"
     made = plan(sql, epsilon=Fraction(3, 10))
-    assert made.price.selection is not None
     assert made.charge.pure == Fraction(3, 10)
-    assert made.price.selection.epsilon == Fraction(1, 10)
-    assert made.price.quantile_epsilons == (Fraction(1, 10),)
-    assert made.charge.delta == made.price.selection.delta == Fraction(1, 2) * Fraction(1, 10**6) / 10
+    assert selected(made).epsilon == Fraction(1, 10)
+    assert [drawn.epsilon for drawn in made.drawn] == [Fraction(1, 10)]
+    assert made.charge.delta == selected(made).delta == Fraction(1, 2) * Fraction(1, 10**6) / 10
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(5)])
@@ -183,11 +192,7 @@ def test_gaussian_noise_keeps_the_promise_of_the_answer(epsilon: Fraction) -> No
         "SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward", epsilon=epsilon, mechanism="gaussian"
     )
     assert made.price.family == "gaussian"
-    losses = [
-        mechanism.loss(sensitivity.l2)
-        for mechanism, sensitivity in zip(made.price.mechanisms, made.sensitivities, strict=True)
-        if mechanism is not None
-    ]
+    losses = [mechanism.loss(sensitivity.l2) for mechanism, sensitivity in noises(made) if mechanism is not None]
     whole = so.total((loss, 1) for loss in losses)
     assert whole.delta(epsilon) <= float(made.price.delta)
     assert whole.delta(epsilon) >= 0.99 * float(made.price.delta)
@@ -200,7 +205,7 @@ def test_gaussian_noise_keeps_the_promise_of_the_answer(epsilon: Fraction) -> No
 def test_gaussian_noise_keeps_the_promise_to_the_last_digit(epsilon: Fraction, columns: str) -> None:
     """With one number, or four, no root is rounded: what is rounded is the mu itself, and then the charge."""
     made = plan(f"SELECT {columns} FROM visits", epsilon=epsilon, mechanism="gaussian")
-    used = zip(made.price.mechanisms, made.sensitivities, strict=True)
+    used = noises(made)
     losses = [so.GaussianLoss(s.l2 / mechanism.scale) for mechanism, s in used if mechanism is not None]
     assert len(losses) in (1, 4)
     square = sum((loss.shift**2 for loss in losses), Fraction(0))
@@ -214,11 +219,10 @@ def test_the_charge_is_never_below_that_of_its_parts() -> None:
     for family, epsilon in product(("laplace", "gaussian"), (Fraction(1, 7), Fraction(3))):
         sql = "SELECT city, SUM(age), AVG(cost), MEDIAN(age) FROM visits GROUP BY city"
         made = plan(sql, epsilon=epsilon, mechanism=family)
-        assert made.price.selection is not None
-        parts = sum((so.Charge.of(loss) for loss in made.price.losses), NOTHING)
-        for part in made.price.quantile_epsilons:
+        parts = sum((so.Charge.of(loss) for loss in [r.loss for r in made.sums if r.loss]), NOTHING)
+        for part in [drawn.epsilon for drawn in made.drawn]:
             parts += so.Charge(part, *bounded_range(part))
-        parts += so.Charge.approximate(made.price.selection.epsilon, made.price.selection.delta)
+        parts += so.Charge.approximate(selected(made).epsilon, selected(made).delta)
         for charged, cost in zip(made.charge.meters, parts.meters, strict=True):
             assert (charged is None) == (cost is None)
             assert charged is None or cost is None or charged >= cost
@@ -230,19 +234,18 @@ def test_the_stated_delta_holds_all_of_it_and_stays_within_the_budget(family: st
     """Gaussian noise uses what is not kept for keys; with the delta of the selection it is still the owner's delta."""
     data = dataset()
     made = plan("SELECT city, SUM(age) FROM visits GROUP BY city", data, epsilon=1, mechanism=family)
-    assert made.price.selection is not None
     assert data.budget is not None
     assert data.reserved_delta
     noise = data.budget.delta - data.reserved_delta if family == "gaussian" else 0
-    assert made.price.delta == noise + made.price.selection.delta
+    assert made.price.delta == noise + selected(made).delta
     assert made.price.delta <= data.budget.delta
-    assert made.price.selection.delta <= data.reserved_delta
+    assert selected(made).delta <= data.reserved_delta
 
 
 def test_laplace_noise_keeps_the_promise_of_the_answer() -> None:
     made = plan("SELECT ward, COUNT(*), SUM(age), AVG(cost) FROM visits GROUP BY ward", epsilon=1, mechanism="laplace")
     spent = Fraction(0)
-    for mechanism, sensitivity in zip(made.price.mechanisms, made.sensitivities, strict=True):
+    for mechanism, sensitivity in noises(made):
         assert mechanism is not None
         assert sensitivity.l1 is not None
         spent += sensitivity.l1 / mechanism.scale
@@ -387,21 +390,18 @@ def test_a_lookup_finds_at_most_one_row() -> None:
 
 def test_a_person_in_many_groups_has_no_l1_under_gaussian_noise() -> None:
     sql = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
-    assert plan(sql, epsilon=1, mechanism="gaussian").sensitivities[0].l1 is None
+    assert plan(sql, epsilon=1, mechanism="gaussian").sums[0].sensitivity.l1 is None
     assert "L1 any" in str(plan(sql, epsilon=1, mechanism="gaussian"))
-    assert plan(sql, epsilon=1, mechanism="laplace").sensitivities[0].l1 is not None
+    assert plan(sql, epsilon=1, mechanism="laplace").sums[0].sensitivity.l1 is not None
 
 
 def test_key_selection_weights_count_persons() -> None:
     made = plan("SELECT city, COUNT(*) FROM visits GROUP BY city")
-    assert made.price.selection is not None
-    assert (made.price.selection.l1, made.price.selection.linf) == (2 * WEIGHT, WEIGHT)
+    assert (selected(made).l1, selected(made).linf) == (2 * WEIGHT, WEIGHT)
     swapped = plan("SELECT city, COUNT(*) FROM visits GROUP BY city", dataset(neighbors="replace"))
-    assert swapped.price.selection is not None
-    assert (swapped.price.selection.l1, swapped.price.selection.linf) == (4 * WEIGHT, WEIGHT)
+    assert (selected(swapped).l1, selected(swapped).linf) == (4 * WEIGHT, WEIGHT)
     rows = plan("SELECT city, COUNT(*) FROM visits GROUP BY city", dataset("row"))
-    assert rows.price.selection is not None
-    assert (rows.price.selection.l1, rows.price.selection.linf) == (1, 1)
+    assert (selected(rows).l1, selected(rows).linf) == (1, 1)
 
 
 def test_the_plan_says_what_matters() -> None:

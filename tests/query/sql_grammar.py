@@ -222,16 +222,16 @@ class _Drawer:
     def aggregate(self, depth: int) -> Aggregate:
         match self.one("rows", "values", "spread", "truths", "quantile", "persons"):
             case "values":
-                return Aggregate("count", self.key(depth))
+                return Aggregate("count", (self.key(depth),))
             case "spread":
                 name = self.one("avg", "sum", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
-                return Aggregate(name, self.expression("number", depth))
+                return Aggregate(name, (self.expression("number", depth),))
             case "truths":
-                return Aggregate(self.one("avg", "sum"), self.expression("truth", depth))
+                return Aggregate(self.one("avg", "sum"), (self.expression("truth", depth),))
             case "quantile":
-                return Aggregate("quantile", self.expression("number", depth), Fraction(self.integer(0, 20), 20))
+                return Aggregate("quantile", (self.expression("number", depth),), Fraction(self.integer(0, 20), 20))
             case "persons" if self.words.person is not None:
-                return Aggregate("count_distinct", Column(self.words.person))
+                return Aggregate("count_distinct", (Column(self.words.person),))
             case _:
                 return Aggregate("count")
 
@@ -322,15 +322,17 @@ def _name(name: str) -> str:
 
 def _aggregate(value: Expression | Aggregate) -> str:
     match value:
-        case Aggregate("count", None, _):
+        case Aggregate("count", (), _):
             return "COUNT(*)"
-        case Aggregate("count_distinct", Column(name, _), _):
+        case Aggregate("count_distinct", (Column(name, _),), _):
             return f"COUNT(DISTINCT {_name(name)})"
-        case Aggregate("quantile", x, level) if x is not None and level is not None:
+        case Aggregate("quantile", (x,), level) if level is not None:
             return f"MEDIAN({_sql(x)})" if level == Fraction(1, 2) else f"QUANTILE({_sql(x)}, {_sql(Literal(level))})"
-        case Aggregate(function, x, _):
+        case Aggregate(function, (x,), _):
             assert x is not None
             return f"{function.upper()}({_sql(x)})"
+        case Aggregate():
+            raise AssertionError(value)
         case _:
             return _sql(value)
 

@@ -70,7 +70,7 @@ def test_words_that_could_begin_something_are_plain_names(word: str, sign: str, 
 
 def test_a_column_may_be_called_if() -> None:
     found = parse("SELECT SUM(if) AS s, COUNT(*) FILTER (WHERE any > 1) AS n FROM v").outputs[0].value
-    assert found.argument == Column("if")  # type: ignore[union-attr]
+    assert found.arguments == (Column("if"),)  # type: ignore[union-attr]
 
 
 def test_random_texts_take_linear_work(monkeypatch: pytest.MonkeyPatch) -> None:

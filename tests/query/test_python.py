@@ -14,12 +14,14 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import sordino as so
 from query.trees import Lookup, lookups
+from sordino import count, mean
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.front import python as so
-from sordino.query.front.python import Question, Term, col, count, lit, mean, when
+from sordino.query.front.python import Question
 from sordino.query.front.shapes import LARGEST
 from sordino.query.front.sql import parse
+from sordino.query.front.terms import Measure, Term, col, lit, when
 from sordino.query.tree import Aggregate, Column, Expression, Literal, Output, Query
 
 from query.sql_grammar import queries  # isort: skip
@@ -232,7 +234,7 @@ class TestQuestion:
         twice = col("a")
         for _ in range(20):
             twice = twice * twice
-        assert f"{LARGEST}" in refused(lambda: Question("t").agg(n=so.sum_(twice)).query).rule
+        assert f"{LARGEST}" in refused(lambda: Question("t").agg(n=so.sum(twice)).query).rule
         long = col("a")
         for _ in range(5000):
             long = long + 1
@@ -243,7 +245,7 @@ class TestQuestion:
     def test_texts_and_terms_mean_the_same(self, query: Query) -> None:
         tables = Question(query.source)
         keys = {output.name: Term(output.value) for output in query.outputs if not isinstance(output.value, Aggregate)}
-        measures = {o.name: so.Measure(o.value) for o in query.outputs if isinstance(o.value, Aggregate)}
+        measures = {o.name: Measure(o.value) for o in query.outputs if isinstance(o.value, Aggregate)}
         asked = tables.group_by(**keys).agg(**measures)
         terms = texts = asked.order_by(*("-" * order.descending + order.output for order in query.order))
         if query.where is not None:
@@ -261,5 +263,5 @@ def test_unsupported_text_is_told_as_such() -> None:
 
 def test_python_alone_loads_no_sql() -> None:
     heavy = "{'sqlglot', 'duckdb'} & set(sys.modules)"
-    code = f"import sys, sordino.query.front.python as p; p.col('a') > 1; sys.exit(bool({heavy}))"
+    code = f"import sys, sordino.query.front.python, sordino.query.front.terms as p; p.col('a') > 1; sys.exit(bool({heavy}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import sordino as so
 from sordino.errors import UnsupportedSQL
-from sordino.query.front import python
-from sordino.query.front.calls import AGGREGATES, ARITY
+from sordino.query.aggregates.registry import kinds
+from sordino.query.front.calls import ARITY
+from sordino.query.front.python import Question
 from sordino.query.front.shapes import children
 from sordino.query.front.sql import parse
-from sordino.query.front.syntax import REFUSED, SUPPORTED, Refused, Supported, render
+from sordino.query.front.syntax import REFUSED, Refused, Supported, render, supported
 from sordino.query.tree import Aggregate, Call, Case, Query
 
 DOCS = Path(__file__).parents[2] / "docs" / "sql.md"
 MARK = "<!-- rendered by sordino.query.front.syntax -->\n"
-SO = SimpleNamespace(**{name.rstrip("_"): getattr(python, name) for name in python.__all__})
 
 
-@pytest.mark.parametrize("row", SUPPORTED, ids=lambda row: f"{row.section}: {row.what}")
+@pytest.mark.parametrize("row", supported(), ids=lambda row: f"{row.section}: {row.what}")
 def test_sql_and_python_ask_the_same(row: Supported) -> None:
-    question = eval(row.whole_python, {"so": SO, "question": python.Question, "datetime": dt})
+    question = eval(row.whole_python, {"so": so, "question": Question, "datetime": dt})
     assert parse(row.whole_sql) == question.query
     assert repr(parse(row.whole_sql)) == repr(question.query)  # == takes 1 for True
 
@@ -58,9 +58,9 @@ def names(query: Query) -> tuple[set[str], set[str]]:
 
 
 def test_every_allow_listed_name_is_in_the_table() -> None:
-    found = [names(parse(row.whole_sql)) for row in SUPPORTED]
+    found = [names(parse(row.whole_sql)) for row in supported()]
     assert set().union(*(functions for functions, _ in found)) == {*ARITY, "case"}
-    assert set().union(*(aggregates for _, aggregates in found)) == set(AGGREGATES)
+    assert set().union(*(aggregates for _, aggregates in found)) == set(kinds())
 
 
 def test_docs_show_the_table() -> None:

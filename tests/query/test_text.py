@@ -20,14 +20,18 @@ from hypothesis import strategies as st
 from sqlglot.dialects.duckdb import DuckDB
 
 from query.trees import Lookup, asked, source
+from sordino import count, mean, quantile
+from sordino import sum as sum_
 from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.query.aggregates.registry import kinds
 from sordino.query.front import calls
-from sordino.query.front.calls import AGGREGATES, ARITY, DATE_PARTS, DATE_UNITS
-from sordino.query.front.python import Measure, Question, Term, col, count, lit, mean, quantile, sum_, when
+from sordino.query.front.calls import ARITY, DATE_PARTS, DATE_UNITS
+from sordino.query.front.python import Question
 from sordino.query.front.shapes import DEEPEST, LARGEST, children
 from sordino.query.front.sql import parse
 from sordino.query.front.sql_tokens import _REFUSED_CALLS, _REFUSED_PAIRS, _REFUSED_WORDS, DEEPEST_TEXT, MOST_JOINS
-from sordino.query.front.syntax import SUPPORTED
+from sordino.query.front.syntax import supported
+from sordino.query.front.terms import Measure, Term, col, lit, when
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query, Table, Value
 
@@ -115,7 +119,7 @@ def test_spellings_are_pinned(sql: str, text: str) -> None:
     assert read_back(parse(sql)) == text
 
 
-@pytest.mark.parametrize("row", SUPPORTED, ids=lambda row: row.what)
+@pytest.mark.parametrize("row", supported(), ids=lambda row: row.what)
 def test_every_supported_form_is_read_back(row: Any) -> None:
     read_back(parse(row.whole_sql))
 
@@ -159,7 +163,7 @@ class TestLaw:
         for i in range(120):
             node = source.one(("number", "truth", "text", "day", "moment")[i % 5], 3)
             try:
-                query = one_form(asked("t", (Output("n", Aggregate("sum", node)),), node))
+                query = one_form(asked("t", (Output("n", Aggregate("sum", (node,))),), node))
             except InvalidInput:
                 continue  # NULL within IN, which no front end makes
             read_back(query)
@@ -202,7 +206,7 @@ def one_form(query: Query) -> Query:
     def aggregate(value: Expression | Aggregate) -> Expression | Aggregate:
         if not isinstance(value, Aggregate):
             return of(value)
-        return calls.aggregate(value.function, None if value.argument is None else of(value.argument), value.parameter)
+        return calls.aggregate(value.function, *map(of, value.arguments), parameter=value.parameter)
 
     return replace(
         query,
@@ -277,13 +281,13 @@ class Builder:
 
     def aggregate(self, joined: tuple[str, ...]) -> Aggregate:
         rng = self.rng
-        name = rng.choice(AGGREGATES)
+        name = rng.choice(list(kinds()))
         if name == "count_distinct":
             return calls.aggregate(name, Column(rng.choice(self.names)))
         if name == "count" and rng.random() < 0.5:
             return COUNT
         level = Fraction(rng.randint(0, 20), 20) if name == "quantile" else None
-        found = calls.aggregate(name, self.expression(2, joined), level)
+        found = calls.aggregate(name, self.expression(2, joined), parameter=level)
         return calls.when_true(self.expression(1, joined), found) if rng.random() < 0.2 else found
 
     def query(self) -> Query:
@@ -379,9 +383,9 @@ def _everywhere(name: str) -> None:
     where = f("and", x, f("not", x), f(">", f("neg", x), f("-", x, x)), f("is_null", x), f("in", y, "a"), f("like", x, "a"),
               f("abs", x), Case(((x, x), (f("=", y, x), x)), x), f("substr", x, 1), f("date_part", "year", x))  # fmt: skip
     if name.isprintable():
-        named = Output(f"{name}0", x), Output(f"{name}1", y), Output(name, COUNT), Output(f"{name}3", Aggregate("sum", x))
+        named = Output(f"{name}0", x), Output(f"{name}1", y), Output(name, COUNT), Output(f"{name}3", Aggregate("sum", (x,)))
         read_back(asked(name, named, where, (x, y), (on,), f(">", Column(f"{name}3"), 5), (Order(f"{name}1", True),)))
-        alone, joined = Output(name, Aggregate("avg", x)), Lookup(name, ((Column("k"), name),), "left")
+        alone, joined = Output(name, Aggregate("avg", (x,))), Lookup(name, ((Column("k"), name),), "left")
         if name.casefold() != "t":
             read_back(asked("t", (alone,), Column(name, name), (), (joined,), x, (Order(name),), 5))
     keyed = Output(name, x), Output("n_", COUNT)
@@ -579,9 +583,9 @@ class TestInjectivity:
 
     def test_among_aggregates_and_clauses(self) -> None:
         items = [
-            Aggregate(name, x, level)
-            for name in AGGREGATES
-            for x in (None, A, Literal(1))
+            Aggregate(name, of, level)
+            for name in kinds()
+            for of in ((), (A,), (Literal(1),), (A, B))
             for level in (None, Fraction(1, 2), Fraction(1))
         ]
         base = asked("t", (Output("n", COUNT), Output("a", A)), keys=(A,))
@@ -655,8 +659,8 @@ def _changed(rng: random.Random, builder: Builder, query: Query) -> Query:
             name, value = query.outputs[i].name, query.outputs[i].value
             if not isinstance(value, Aggregate):
                 value = _altered(rng, builder, value)
-            elif value.argument is not None:
-                value = replace(value, argument=_altered(rng, builder, value.argument))
+            elif value.arguments:
+                value = replace(value, arguments=tuple(_altered(rng, builder, each) for each in value.arguments))
             name = rng.choice([name, name.swapcase(), f"{name} ", rng.choice(builder.names)])
             return replace(query, outputs=(*query.outputs[:i], Output(name, value), *query.outputs[i + 1 :]))
 
@@ -746,7 +750,7 @@ class TestLimits:
 
     def test_aggregates_that_do_not_exist_are_refused(self) -> None:
         with pytest.raises(InvalidInput, match="no such aggregate"):
-            sql_text(asked("t", (Output("n", Aggregate("max", A)),)))
+            sql_text(asked("t", (Output("n", Aggregate("skewness", (A,))),)))
 
 
 def test_writing_loads_no_parser() -> None:

@@ -251,7 +251,7 @@ class _Binder:
         for declared, cells in table.columns.items():
             kind = cells.type
             listed = kind.values if isinstance(kind, Text) else None
-            raw = cells if listed is not None and not table.public and not reading.is_long(listed) else None
+            raw = cells if listed is not None and not reading.is_long(listed) else None
             nullable = isinstance(kind, Nothing) or kind.nullable
             cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
             fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable))
@@ -336,6 +336,9 @@ class _Binder:
         if not isinstance(public, Scan):
             rule = "only a declared public table can be looked up, by its whole key"
             raise InvalidInput(f"JOIN {join.right.name}", rule, "Join the public table itself, and filter with WHERE.")
+        # cleaned before rows are grouped by their key: two spellings of nothing are one
+        public = replace(public, fields=tuple(replace(field, raw=None) for field in public.fields))
+        ours, theirs = (replace(ours, relation=public), theirs) if swapped else (ours, replace(theirs, relation=public))
         table = public.table
         on = {(ours.value(pair[0]) if swapped else theirs.value(pair[1])).name for pair in pairs}
         if not table.key or set(table.key) != on:
@@ -501,7 +504,7 @@ class _Binder:
             aggregate, limits = _aggregate(part) or (None, None)
             if aggregate is None or part in known:
                 continue
-            argument = None if aggregate.argument is None else typed(aggregate.argument, names.read)
+            argument = typed(aggregate.arguments[0], names.read) if aggregate.arguments else None
             if argument is not None:
                 alias = self._fresh()
                 derived[alias] = argument.sql

@@ -1,13 +1,14 @@
-"""Which partial sums answer which aggregates: as few channels as possible, since all of them share one charge.
+"""Which partial sums and draws answer which aggregates: as few as possible, since all of them share one charge.
 
-Aggregates of the same argument share: a variance's sums also give the mean, the sum and the count; a mean's sums also the
-sum and the count, and COUNT(*) with one number more. Splitting the charge instead would cost each of them more (mean.py).
-Levels of quantiles of one column share one channel.
+Aggregates of the same arguments share. The sums that one of them asks for are dropped where those of another serve it, too
+(a variance's also give the mean), and widened where that serves all (the two sums of a mean give a sum and a count). And
+COUNT(*) goes with the first sums that can carry it. Splitting the charge instead would cost each of them more (mean.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sqlglot import exp
@@ -15,160 +16,129 @@ from sqlglot import exp
 from sordino.errors import InvalidInput
 from sordino.plan.bind import Asked
 from sordino.query import tree
-from sordino.query.aggregates.count import Rows
-from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.known_mean import KnownMean
-from sordino.query.aggregates.mean import Mean
-from sordino.query.aggregates.partial import Partial
-from sordino.query.aggregates.persons import Persons
-from sordino.query.aggregates.sums import MOST_CELLS, Sum
-from sordino.query.aggregates.variance import MOST_CELLS as MOST_SQUARED
-from sordino.query.aggregates.variance import Variance
-from sordino.query.meaning.expressions import indicator, quantised, typed
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.draws import Draws
+from sordino.query.aggregates.partial import ROWS, Partial
+from sordino.query.aggregates.registry import kind_of
+from sordino.query.meaning.expressions import typed
 from sordino.query.tree import Aggregate, Expression
-from sordino.query.typed import Typed
-from sordino.query.types import Number, Truth
 
-__all__ = ["Channel", "Quantiles", "Source", "channels_of"]
+__all__ = ["Channel", "Column", "channels_of"]
 
-MOST_POSITIONS = 2**20
-_VARIANCES = {"var_samp", "var_pop", "stddev_samp", "stddev_pop"}
+Arguments = tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Channel:
-    """Partial sums and the SQL of one row's value (None where rows are counted)."""
+    """Partial sums, the SQL of one row's values (none where rows are counted), and what each aggregate is called there."""
 
     partial: Partial
-    value: exp.Expr | None
+    values: tuple[exp.Expr, ...]
+    answers: Mapping[Aggregate, str]
 
 
 @dataclass(frozen=True)
-class Quantiles:
-    """Quantiles of one column, all from one charge."""
+class Column:
+    """Draws from the values of one column, their SQL, and the aggregates that they answer."""
 
-    what: str
-    points: Grid
-    levels: tuple[Fraction, ...]
+    draws: Draws
     value: exp.Expr
+    answers: frozenset[Aggregate]
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where an output comes from: a channel and the aggregate to finish, or a quantile column and the place of the level."""
+@dataclass
+class _Wanted:
+    """All that is asked of the same arguments."""
 
-    channel: int
-    function: str
-    level: int | None = None
-
-
-def channels_of(
-    aggregates: list[Aggregate], names: list[str], scope: Asked, *, certain: bool
-) -> tuple[list[Channel], list[Quantiles], list[Source]]:
-    """The channels, and for each aggregate where it comes from."""
-    wanted: dict[Expression | None, set[str]] = {}
-    levels: dict[Expression, set[Fraction]] = {}
-    arguments: dict[Expression, Typed] = {}
-    what: dict[Expression | None, str] = {}
-    for aggregate, name in zip(aggregates, names, strict=True):
-        argument = aggregate.argument
-        if aggregate.function == "count_distinct":
-            _expect_person(aggregate, scope)
-            continue
-        if argument is not None and argument not in arguments:
-            arguments[argument] = typed(argument, scope.read)
-            what[argument] = argument.name if isinstance(argument, tree.Column) else f"the argument of {name}"
-        if aggregate.function == "quantile":
-            column, level = _quantile(aggregate)
-            levels.setdefault(column, set()).add(level)
-        else:
-            wanted.setdefault(argument, set()).add(aggregate.function)
-    channels: list[Channel] = []
-    place: dict[tuple[Expression | None, str], int] = {}
-    rows = "rows" if None in wanted and not certain else None
-    for argument, functions in wanted.items():
-        if argument is not None:
-            known = certain and scope.never_null(argument)
-            for channel in _of_argument(what[argument], arguments[argument], functions, rows=rows, known=known):
-                for function in functions & channel.partial.serves:
-                    place.setdefault((argument, function), len(channels))
-                if rows in channel.partial.serves:
-                    place[None, "count"], rows = len(channels), None
-                channels.append(channel)
-    if None in wanted and (None, "count") not in place:
-        place[None, "count"] = len(channels)
-        channels.append(Channel(Rows(), None))
-    if any(aggregate.function == "count_distinct" for aggregate in aggregates):
-        place[None, "count_distinct"] = len(channels)
-        channels.append(Channel(Persons(), None))
-    quantiles = [_quantiles(what[a], arguments[a], tuple(sorted(p))) for a, p in levels.items()]
-    order = list(levels)
-    sources = []
-    for aggregate in aggregates:
-        argument = None if aggregate.function == "count_distinct" else aggregate.argument
-        if aggregate.function == "quantile":
-            column, level = _quantile(aggregate)
-            i = order.index(column)
-            sources.append(Source(i, "quantile", quantiles[i].levels.index(level)))
-        else:
-            at = place[argument, aggregate.function]
-            shared = argument is None and "rows" in channels[at].partial.serves
-            sources.append(Source(at, "rows" if shared else aggregate.function))
-    return channels, quantiles, sources
+    arguments: tuple[Argument, ...]
+    aggregates: list[Aggregate] = field(default_factory=list)
 
 
-def _of_argument(what: str, argument: Typed, functions: set[str], *, rows: str | None, known: bool) -> list[Channel]:
-    """The fewest channels that serve all functions of one argument, and COUNT(*) with them if `rows` asks for it.
-
-    `known` says that all rows have a value and that their number is public.
-    """
-    if functions == {"count"}:
-        return [Channel(Rows(what), argument.sql)]
-    number, kind = _number(what, argument, functions)
-    if functions & _VARIANCES:
-        grid = Grid.of(kind, what, MOST_SQUARED).widened()
-        return [Channel(Variance(what, grid, rows is not None), _steps(number, grid))]
-    grid = Grid.of(kind, what, MOST_CELLS)
-    if known:
-        mean = Channel(KnownMean(what, grid.widened()), _steps(number, grid.widened()))
-        return [mean] if functions <= {"avg", "sum"} else [mean, Channel(Rows(what), argument.sql)]
-    if "avg" in functions or len(functions) > 1 or rows:
-        grid = grid.widened()
-        return [Channel(Mean(what, grid, rows is not None), _steps(number, grid))]
-    return [Channel(Sum(what, grid), _steps(number, grid))]
+def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) -> tuple[list[Channel], list[Column]]:
+    """The channels and columns that answer the aggregates; each aggregate comes with a name for what it is of."""
+    sums: dict[Arguments, _Wanted] = {}
+    drawn: dict[tuple[str, Arguments], _Wanted] = {}
+    read: dict[Expression, Argument] = {}
+    for aggregate, name in asked.items():
+        kind = kind_of(aggregate)
+        of: Arguments = () if kind.of_persons and _is_person(aggregate, scope) else aggregate.arguments
+        for expression in of:
+            if expression not in read:
+                what = expression.name if isinstance(expression, tree.Column) else f"the argument of {name}"
+                known = certain and scope.never_null(expression)
+                read[expression] = Argument(what, typed(expression, scope.read), known)
+        wanted = _Wanted(tuple(read[expression] for expression in of))
+        kept = sums.setdefault(of, wanted) if kind.draws is None else drawn.setdefault((kind.name, of), wanted)
+        kept.aggregates.append(aggregate)
+    return _channels(sums, certain=certain), list(map(_column, drawn.values()))
 
 
-def _quantiles(what: str, argument: Typed, levels: tuple[Fraction, ...]) -> Quantiles:
-    number, kind = _number(what, argument, {"quantile"})
-    grid = Grid.of(kind, what, MOST_POSITIONS)
-    return Quantiles(what, grid, levels, _steps(number, grid))
+def _channels(sums: Mapping[Arguments, _Wanted], *, certain: bool) -> list[Channel]:
+    """The channels, those without arguments last; COUNT(*) rides along unless the number of rows is public."""
+    bare = sums.get((), _Wanted(()))
+    rows = None if certain else next((a for a in bare.aggregates if ROWS in _alone(a, ()).serves), None)
+    found: list[Channel] = []
+    for of, wanted in sums.items():
+        if of:
+            for partial in _partials(wanted):
+                carrying = partial.with_rows() if rows is not None else None
+                answers = {a: a.function for a in wanted.aggregates if a.function in partial.serves}
+                if rows is not None and carrying is not None:
+                    partial, answers, rows = carrying, {**answers, rows: ROWS}, None
+                found.append(Channel(partial, _values(partial, wanted.arguments), answers))
+    riding = {aggregate for channel in found for aggregate in channel.answers}
+    left = [aggregate for aggregate in bare.aggregates if aggregate not in riding]
+    bare_sums = _partials(_Wanted((), left))
+    return found + [Channel(one, (), {a: a.function for a in left if a.function in one.serves}) for one in bare_sums]
 
 
-def _steps(number: Typed, grid: Grid) -> exp.Expr:
-    return quantised(number, grid.step, grid.lower, grid.upper)
+def _partials(wanted: _Wanted) -> list[Partial]:
+    """The fewest partial sums that serve all aggregates of the same arguments."""
+    alone = {a.function: _alone(a, wanted.arguments) for a in wanted.aggregates}
+    functions = alone.keys()
+    kept: list[Partial] = []
+    for function, partial in sorted(alone.items(), key=lambda item: (not item[1].always, item[0])):
+        served = functions & partial.serves
+        better = any(function in other.serves and served < functions & other.serves for other in alone.values())
+        if not better and not any(function in other.serves for other in kept):
+            kept.append(partial)
+    wider = (partial.wider() for partial in kept) if len(kept) > 1 else iter(())
+    return next(([one] for one in wider if one is not None and functions <= one.serves), kept)
 
 
-def _quantile(aggregate: Aggregate) -> tuple[Expression, Fraction]:
-    if aggregate.argument is None or aggregate.parameter is None:
-        raise InvalidInput("a quantile", "it needs a column and a level", "Write QUANTILE(cost, 0.9).")
-    return aggregate.argument, aggregate.parameter
+def _alone(aggregate: Aggregate, arguments: tuple[Argument, ...]) -> Partial:
+    kind = kind_of(aggregate)
+    if kind.partial is None:
+        raise InvalidInput(kind.name, "it has neither partial sums nor draws", "Register it with one of them.")
+    return kind.partial(arguments)
 
 
-def _number(what: str, argument: Typed, functions: set[str]) -> tuple[Typed, Number]:
-    """The argument as a number: a condition counts as 1 or 0."""
-    number = indicator(argument) if isinstance(argument.type, Truth) else argument
-    kind = number.type
-    if isinstance(kind, Number):
-        return number, kind
-    names = ", ".join(sorted(functions)).upper()
-    rule = f"{names} needs a number or a condition, not {type(kind).__name__.lower()}"
-    raise InvalidInput(what, rule, "Use COUNT, or group by it.")
+def _values(partial: Partial, arguments: tuple[Argument, ...]) -> tuple[exp.Expr, ...]:
+    """One row's values: steps on the grids of the sums; several are NULL together, so that a row counts or does not."""
+    if not partial.grids:
+        return tuple(argument.typed.sql for argument in arguments)
+    steps = [argument.steps(grid) for argument, grid in zip(arguments, partial.grids, strict=True)]
+    if len(steps) == 1:
+        return tuple(steps)
+    missing = exp.or_(*(exp.Is(this=step.copy(), expression=exp.Null()) for step in steps), copy=False)
+    return tuple(exp.Case(ifs=[exp.If(this=missing.copy(), true=exp.Null())], default=step) for step in steps)
 
 
-def _expect_person(aggregate: Aggregate, scope: Asked) -> None:
-    if aggregate.argument is not None and scope.is_person(aggregate.argument):
-        return
-    name = aggregate.argument.name if isinstance(aggregate.argument, tree.Column) else "an expression"
+def _column(wanted: _Wanted) -> Column:
+    kind = kind_of(wanted.aggregates[0])
+    levels: set[Fraction] = {a.parameter for a in wanted.aggregates if a.parameter is not None}
+    if kind.draws is None:
+        raise InvalidInput(kind.name, "it is not drawn", "Register it with draws.")
+    draws = kind.draws(wanted.arguments, tuple(sorted(levels)))
+    return Column(draws, draws.value(wanted.arguments[0]), frozenset(wanted.aggregates))
+
+
+def _is_person(aggregate: Aggregate, scope: Asked) -> bool:
+    """Whether the argument is the protected person; refuses any other."""
+    (argument,) = aggregate.arguments
+    if scope.is_person(argument):
+        return True
+    name = argument.name if isinstance(argument, tree.Column) else "an expression"
     person = scope.whose.who if scope.whose.owner == "person" else None
     rule = "COUNT(DISTINCT ...) counts persons"
     count = "COUNT(*)" if person is None else f"COUNT(DISTINCT {person})"

@@ -9,27 +9,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sordino.errors import visible
-from sordino.privacy.exact import float_upper, readable
+from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
-from sordino.query.aggregates.quantiles import interval_rank, rank_error, rates
+from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
-    from sordino.plan.channels import Source
     from sordino.plan.plan import Plan
 
 __all__ = ["explain", "privacy_statement", "reading_notes"]
 
 _WIDTH = 100
 _ASTRONOMICAL = 100
-_LARGEST = 10**300
-
-
-def _number(x: Fraction | float) -> str:
-    """Four digits, without an exponent where people would not write one."""
-    if isinstance(x, Fraction) and x > _LARGEST:
-        return f"10^{len(str(math.floor(x))) - 1}"
-    value = float(f"{float(x):.4g}")
-    return f"{value:,.10g}" if value == 0 or 1e-4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _unit(plan: Plan) -> str:
@@ -50,7 +40,7 @@ def _bounds(plan: Plan) -> list[str]:
         cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
         return [*cut, "a person has at most one row here"]
     lines = []
-    if who.rows > 1 or any(c.partial.bounding != "once" for c in plan.channels) or plan.quantiles:
+    if who.rows > 1 or any(release.partial.bounding != "once" for release in plan.sums) or plan.drawn:
         lines.append(f"within a group a person weighs at most as much as {who.rows} rows (max_rows)")
     if who.grouped:
         lines.append(f"in this answer a person weighs at most as much as in {who.groups} groups (max_groups)")
@@ -72,36 +62,37 @@ def explain(plan: Plan) -> str:
     if plan.keys:
         lines += [f"  group by     {key.name}: {_keys(plan, i)}" for i, key in enumerate(plan.keys)]
     errors = plan.errors()
-    for i, (channel, sensitivity) in enumerate(zip(plan.channels, plan.sensitivities, strict=True)):
-        partial, mechanism = channel.partial, price.mechanisms[i]
-        scale = partial.unit / plan.units[i]
-        lines.append(f"  sum {i + 1}        {partial.label} ({partial.width} per group)")
+    for i, release in enumerate(plan.sums, 1):
+        partial, mechanism, sensitivity = release.partial, release.mechanism, release.sensitivity
+        scale = partial.unit / release.unit
+        lines.append(f"  sum {i}        {partial.label} ({partial.width} per group)")
         if mechanism is None:
             lines.append("    noise      none: neighbours do not differ in it")
             continue
         l0 = "any number" if sensitivity.l0 is None else str(sensitivity.l0)
         l1 = None if sensitivity.l1 is None else sensitivity.l1 * scale
-        norms = zip(("L1", "L2", "Linf"), (l1, sensitivity.l2 * scale, sensitivity.linf * scale), strict=True)
-        shown = ", ".join(f"{name} {'any' if x is None else _number(x)}" for name, x in norms)
+        norms = {"L1": l1, "L2": sensitivity.l2 * scale, "Linf": sensitivity.linf * scale}
+        shown = ", ".join(f"{name} {'any' if x is None else four_digits(x)}" for name, x in norms.items())
         lines.append(f"    one person L0 {l0}, {shown}")
         kind = "Laplace, scale" if price.family == "laplace" else "Gaussian, standard deviation"
-        lines.append(f"    noise      {kind} {_number(mechanism.scale * scale)} on each number")
-    for i, column in enumerate(plan.quantiles):
-        points = f"{column.points.cells + 1:,} points, step {readable(column.points.step)}"
-        lines.append(f"  quantiles {i + 1}  of {column.what} on {points}")
-        lines += [f"    noise      {line}" for line in _rank_lines(plan, i)]
-    if price.selection is not None:
-        unit = plan.row_weight
-        half, certain = (-(-w // unit) for w in (price.selection.half, price.selection.certain))
+        lines.append(f"    noise      {kind} {four_digits(mechanism.scale * scale)} on each number")
+    for i, column in enumerate(plan.drawn, 1):
+        draws = column.column.draws
+        lines.append(f"  {f'{draws.noun} {i}':<12} {draws.label}")
+        public = ["none: this table is public"]
+        told = public if column.public else draws.errors(column.epsilon, column.moved, column.unit, plan.cost.confidence)
+        lines += [f"    noise      {line}" for line in told]
+    if plan.selection is not None and (selection := plan.selection.mechanism) is not None:
+        half, certain = (-(-w // plan.selection.unit) for w in (selection.half, selection.certain))
         lines.append(f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on")
         lines.append("    rule       optimal for one group a person (Desfontaines et al. 2022), split over max_groups")
-    percent = _number(100 * plan.cost.confidence)
+    percent = four_digits(100 * plan.cost.confidence)
     for name, error in errors.items():
         if error is None:
             continue
-        about = f", for {_number(plan.cost.rows)} rows" if plan.cost.rows is not None and _depends(plan, name) else ""
-        lines.append(f"  error        {name}: ± {_number(error)}, {percent} % of the time{about}")
-    missing = [name for name, error in errors.items() if error is None and not _is_quantile(plan, name)]
+        about = f", for {four_digits(plan.cost.rows)} rows" if plan.cost.rows is not None and _depends(plan, name) else ""
+        lines.append(f"  error        {name}: ± {four_digits(error)}, {percent} % of the time{about}")
+    missing = [name for name, error in errors.items() if error is None and not _is_drawn(plan, name)]
     if missing:
         names = ", ".join(missing)
         lines.append(f"  error        {names}: depends on the number of rows; pass rows=1000 to see it for 1000")
@@ -118,15 +109,18 @@ def _folded(line: str) -> list[str]:
 
 
 def _depends(plan: Plan, name: str) -> bool:
-    return _source(plan, name).function not in ("count", "count_distinct", "rows", "sum")
+    """Whether the error depends on the number of rows."""
+    aggregate = _aggregate(plan, name)
+    return plan.release(aggregate).error(aggregate, float(plan.cost.confidence), None) is None
 
 
-def _is_quantile(plan: Plan, name: str) -> bool:
-    return _source(plan, name).level is not None
+def _is_drawn(plan: Plan, name: str) -> bool:
+    return plan.release(_aggregate(plan, name)) in plan.drawn
 
 
-def _source(plan: Plan, name: str) -> Source:
-    return plan.sources[plan.aggregate_names.index(name)]
+def _aggregate(plan: Plan, name: str) -> Aggregate:
+    values = (output.value for output in plan.query.outputs if output.name == name)
+    return next(value for value in values if isinstance(value, Aggregate))
 
 
 def _keys(plan: Plan, i: int) -> str:
@@ -136,37 +130,19 @@ def _keys(plan: Plan, i: int) -> str:
     return f"{len(values):,} public keys, every one answered"
 
 
-def _rank_lines(plan: Plan, i: int) -> list[str]:
-    epsilon, column = plan.price.quantile_epsilons[i], plan.quantiles[i]
-    if not epsilon:
-        return ["none: this table is public"]
-    unit = plan.row_weight
-    rate, flank = rates(epsilon, plan.moved)
-    lines = []
-    for level in column.levels:
-        rank = rank_error(rate, plan.cost.confidence, levels=len(column.levels), level=level) / unit
-        text = f"exponential mechanism; level {readable(level)}: rank within about {_number(rank)} rows"
-        if flank is not None:
-            count, size = len(column.levels), column.points.cells + 1
-            wide = interval_rank(flank, size, plan.cost.confidence, levels=count, level=level)
-            text += f", interval about ± {_number(wide / unit)} rows"
-        lines.append(text)
-    return lines
-
-
 def _price(plan: Plan) -> str:
     price = plan.price
     if not price.epsilon:
         return "nothing: all of it is public"
-    delta = f" and delta {_number(price.delta)}" if price.delta else ""
+    delta = f" and delta {four_digits(price.delta)}" if price.delta else ""
     return f"this answer alone is differentially private with epsilon {readable(price.epsilon)}{delta}"
 
 
 def _charge(plan: Plan) -> str:
     charge = plan.charge
-    pure = "no pure epsilon" if charge.pure is None else f"epsilon {_number(charge.pure)}"
-    mu = "no mu^2" if charge.mu_squared is None else f"mu^2 {_number(charge.mu_squared)}"
-    delta = f", and delta {_number(charge.delta)} of the part kept for keys" if charge.delta else ""
+    pure = "no pure epsilon" if charge.pure is None else f"epsilon {four_digits(charge.pure)}"
+    mu = "no mu^2" if charge.mu_squared is None else f"mu^2 {four_digits(charge.mu_squared)}"
+    delta = f", and delta {four_digits(charge.delta)} of the part kept for keys" if charge.delta else ""
     return f"{pure} on the pure meter, {mu} on the Gaussian meter{delta}"
 
 
@@ -186,8 +162,8 @@ def privacy_statement(plan: Plan) -> str:
     who = "row" if whose.owner == "row" else whose.who
     added = whose.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
-    grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {_number(price.delta)}" if price.delta else "")
-    rest = f", but for events of probability {_number(price.delta)}" if price.delta else ""
+    grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {four_digits(price.delta)}" if price.delta else "")
+    rest = f", but for events of probability {four_digits(price.delta)}" if price.delta else ""
     return (
         f"Differentially private for every {who} ({grade}): whether one {who} {change} makes whatever this answer "
         f"shows at most {_factor(price.epsilon)} times as likely or unlikely{rest}."

@@ -18,8 +18,7 @@ from sordino.errors import InvalidInput
 from sordino.plan.fragments import column
 from sordino.plan.relations import PERSON
 from sordino.query import tree
-from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.sums import MOST_CELLS
+from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.variance import MOST_CELLS as MOST_SQUARED
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, indicator, quantised

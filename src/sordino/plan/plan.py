@@ -5,22 +5,25 @@ Every error that a user can make is raised here, before anything is spent or any
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+
+from sqlglot import exp
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.bind import ask
-from sordino.plan.channels import Channel, Quantiles, Source, channels_of
+from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.keys import Key, all_keys, bind_key
-from sordino.plan.price import Parts, Price
+from sordino.plan.price import Price
 from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
-from sordino.plan.sensitivity import WEIGHT, Contribution, Sensitivity, bounding
-from sordino.plan.statement import Norm, Statement, Term, cell_sums, group_sums
+from sordino.plan.releases import Drawn, Keys, Release, Sums
+from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
+from sordino.plan.statement import Statement, Term, cell_sums, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset
@@ -43,16 +46,34 @@ class Plan:
     whose: Whose
     cost: Cost
     keys: tuple[Key, ...]
-    channels: tuple[Channel, ...]
-    quantiles: tuple[Quantiles, ...]
-    sources: tuple[Source, ...]
     who: Contribution
-    units: tuple[int, ...]
-    sensitivities: tuple[Sensitivity, ...]
     price: Price
     statement: Statement | None
-    cells: tuple[Statement, ...]
     note: str
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """All that leaves, each whole."""
+        return self.price.releases
+
+    @property
+    def sums(self) -> tuple[Sums, ...]:
+        """The releases of noisy sums, all found by one statement."""
+        return tuple(release for release in self.releases if isinstance(release, Sums))
+
+    @property
+    def drawn(self) -> tuple[Drawn, ...]:
+        """The releases of draws, each found by its own statement."""
+        return tuple(release for release in self.releases if isinstance(release, Drawn))
+
+    @property
+    def selection(self) -> Keys | None:
+        """The release of keys that are not public."""
+        return next((release for release in self.releases if isinstance(release, Keys)), None)
+
+    def release(self, aggregate: tree.Aggregate) -> Sums | Drawn:
+        """The release that answers an aggregate."""
+        return _answering(self.releases, aggregate)
 
     @property
     def charge(self) -> Charge:
@@ -62,27 +83,12 @@ class Plan:
     @property
     def private_keys(self) -> bool:
         """Whether keys are selected with noise."""
-        return any(key.private for key in self.keys)
-
-    @property
-    def aggregate_names(self) -> list[str]:
-        """The names of the aggregates, in order."""
-        return _aggregates(self.query)[1]
-
-    @property
-    def row_weight(self) -> int:
-        """The weight of one whole row in quantiles, and of one whole person in key selection."""
-        return 1 if self.whose.by_row else WEIGHT
-
-    @property
-    def moved(self) -> int:
-        """The most weight that one person moves in a quantile column."""
-        return _moved(self.who, self.row_weight)
+        return self.selection is not None
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         """All that runs."""
-        return (*((self.statement,) if self.statement else ()), *self.cells)
+        return (*((self.statement,) if self.statement else ()), *(release.statement for release in self.drawn))
 
     def sql(self, dialect: str = "duckdb") -> str:
         """The SQL that runs, in one dialect."""
@@ -104,7 +110,7 @@ class Plan:
 
     def errors(self) -> dict[str, float | None]:
         """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""
-        return _errors(self.channels, self.sources, self.units, _aggregates(self.query)[1], self.cost)(self.price)
+        return _errors(self.query, self.cost)(self.price)
 
     def explain(self) -> str:
         """The plan in words."""
@@ -117,59 +123,63 @@ class Plan:
 
     def __repr__(self) -> str:
         tables = ", ".join(self.whose.tables)
-        return f"Plan({tables}, {len(self.channels)} sums, {len(self.quantiles)} quantile columns, {self.charge})"
+        return f"Plan({tables}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"
 
 
 def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
     """The plan of a query at a cost, for what the meter still allows."""
-    asked = ask(query, dataset)
-    whose = asked.whose
-    aggregates, names = _aggregates(query)
-    _check_names(query, names)
-    keys = tuple(bind_key(_key_name(query, key), typed(key, asked.read)) for key in query.keys)
+    rows = ask(query, dataset)
+    whose = rows.whose
+    _check_names(query)
+    keys = tuple(bind_key(_key_name(query, key), typed(key, rows.read)) for key in query.keys)
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
-    row_unit = whose.by_row
     certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
-    channels, quantiles, sources = channels_of(aggregates, names, asked, certain=certain)
-    _expect_few_draws(quantiles, possible)
-    who = _contribution(whose, channels, quantiles, keys, possible, certain=certain)
-    scaled = who.groups if who.scaled else None
-    units = tuple(1 if row_unit or (scaled is None and c.partial.bounding != "scale") else WEIGHT for c in channels)
-    sensitivities = tuple(bounding(c.partial, who, unit) for c, unit in zip(channels, units, strict=True))
-    parts = _parts(who, sensitivities, quantiles, private=private and not whose.public, row_unit=row_unit)
-    found = _errors(tuple(channels), tuple(sources), units, names, cost)
-    price, note = best_price(parts, cost, meter, found)
-    if who.scaled and price.family == "gaussian":
-        sensitivities = tuple(replace(s, l1=None) for s in sensitivities)
-    norm: Norm = "l1" if price.family == "laplace" else "l2"
+    channels, columns = channels_of(_asked(query), rows, certain=certain)
+    _expect_few_draws(columns, possible)
+    who = _contribution(whose, channels, columns, keys, possible, certain=certain)
+    groups = who.groups if who.scaled else None
+    weight = 1 if whose.by_row else WEIGHT
+    key_cells = [key.sql for key in keys]
+
+    asked: list[Release] = []
+    for i, channel in enumerate(channels):
+        unit = weight if who.scaled or channel.partial.bounding == "scale" else 1
+        asked.append(Sums(f"s{i}", who, unit, None, channel))
+    for i, column in enumerate(columns):
+        lines = rows.lines(key_cells, {"q": column.value})
+        asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", rows=who.rows, groups=groups)))
+    if private:
+        asked.append(Keys("keys", who, weight, None))
+    price, note = best_price(asked, cost, meter, _errors(query, cost))
+
     statement = None
     if channels or private:
-        terms = [Term(c.partial, None if c.value is None else f"v{i}") for i, c in enumerate(channels)]
-        values = {f"v{i}": c.value for i, c in enumerate(channels) if c.value is not None}
-        lines = asked.lines([key.sql for key in keys], values)
-        statement = group_sums(lines, terms, rows=who.rows, groups=scaled, norm=norm, found=private)
-    cells = tuple(
-        cell_sums(asked.lines([key.sql for key in keys], {"q": column.value}), "q", rows=who.rows, groups=scaled)
-        for column in quantiles
-    )
-    plan = Plan(
-        query, whose, cost, keys, tuple(channels), tuple(quantiles), tuple(sources), who, units, sensitivities, price,
-        statement, cells, note,
-    )  # fmt: skip
+        norm: Norm = "l1" if price.family == "laplace" else "l2"
+        terms: list[Term] = []
+        values: dict[str, exp.Expr] = {}
+        for i, channel in enumerate(channels):
+            several = len(channel.values) > 1
+            own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
+            terms.append(Term(channel.partial, str(i), tuple(own)))
+            values |= own
+        lines = rows.lines(key_cells, values)
+        statement = group_sums(lines, terms, rows=who.rows, groups=groups, norm=norm, found=private)
+    plan = Plan(query, whose, cost, keys, who, price, statement, note)
     _expect_small(plan)
     return plan
 
 
-def _expect_few_draws(quantiles: list[Quantiles], groups: int | None) -> None:
-    """Refuse quantiles of very many public groups: each is drawn by itself, whether or not anybody is in the group."""
-    draws = (groups or 0) * sum(len(column.levels) for column in quantiles)
+def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
+    """Refuse draws for very many public groups: each is drawn by itself, whether or not anybody is in the group."""
+    draws = (groups or 0) * sum(column.draws.draws for column in columns)
     if draws > _MOST_DRAWS:
-        rule = f"at most {_MOST_DRAWS:,} quantiles can be drawn for one answer; these are {draws:,} in {groups:,} groups"
+        first = columns[0].draws
+        rule = f"at most {_MOST_DRAWS:,} {first.noun} can be drawn for one answer; these are {draws:,} in {groups:,} groups"
         hint = "Use wider buckets, declare narrower min and max of the keys, or ask for AVG."
-        raise TooLarge(f"quantiles of {quantiles[0].what}", rule, hint)
+        raise TooLarge(f"{first.noun} of {first.what}", rule, hint)
 
 
 def _expect_small(plan: Plan) -> None:
@@ -184,9 +194,17 @@ def _expect_small(plan: Plan) -> None:
             raise TooLarge("a question with very much SQL", rule, hint)
 
 
-def _aggregates(query: tree.Query) -> tuple[list[tree.Aggregate], list[str]]:
-    pairs = [(output.value, output.name) for output in query.outputs if isinstance(output.value, tree.Aggregate)]
-    return [aggregate for aggregate, _ in pairs], [name for _, name in pairs]
+def _asked(query: tree.Query) -> dict[tree.Aggregate, str]:
+    """The aggregates, each with the name of the first output that asks for it."""
+    found: dict[tree.Aggregate, str] = {}
+    for output in query.outputs:
+        if isinstance(output.value, tree.Aggregate):
+            found.setdefault(output.value, output.name)
+    return found
+
+
+def _answering(releases: Sequence[Release], aggregate: tree.Aggregate) -> Sums | Drawn:
+    return next(one for one in releases if not isinstance(one, Keys) and aggregate in one.answers)
 
 
 def _key_name(query: tree.Query, key: tree.Expression) -> str:
@@ -200,9 +218,9 @@ def _listed(query: tree.Query, keys: tuple[Key, ...]) -> dict[str, tuple[tree.Va
     return {output.name: known for output in query.outputs for key, known in values if output.value == key}
 
 
-def _check_names(query: tree.Query, aggregates: list[str]) -> None:
+def _check_names(query: tree.Query) -> None:
     names = [output.name for output in query.outputs]
-    if not aggregates:
+    if not _asked(query):
         raise InvalidInput("a query without aggregates", "rows are never shown", "Add COUNT(*) or another aggregate.")
     if query.having is not None:
         check_having(query.having, names)
@@ -212,7 +230,7 @@ def _check_names(query: tree.Query, aggregates: list[str]) -> None:
 def _contribution(
     whose: Whose,
     channels: list[Channel],
-    quantiles: list[Quantiles],
+    columns: list[Column],
     keys: tuple[Key, ...],
     possible: int | None,
     *,
@@ -220,7 +238,7 @@ def _contribution(
 ) -> Contribution:
     rows = groups = 1
     if not whose.by_row:
-        if quantiles or any(channel.partial.bounding != "once" for channel in channels):
+        if columns or any(channel.partial.bounding != "once" for channel in channels):
             rows = _declared(whose, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
         if keys and possible != 1:
             groups = _declared(whose, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
@@ -241,34 +259,13 @@ def _declared(whose: Whose, name: str, example: int, meaning: str, most: int) ->
     return value
 
 
-def _parts(
-    who: Contribution, sensitivities: tuple[Sensitivity, ...], quantiles: list[Quantiles], *, private: bool, row_unit: bool
-) -> Parts:
-    unit = 1 if row_unit else WEIGHT
-    twice = 2 if who.neighbors is Neighbors.REPLACE else 1
-    keys = (twice * who.groups * unit, unit) if private else None
-    return Parts(sensitivities, (_moved(who, unit),) * len(quantiles), keys)
-
-
-def _moved(who: Contribution, unit: int) -> int:
-    twice = 2 if who.neighbors is Neighbors.REPLACE else 1
-    return 0 if who.public else twice * who.groups * who.rows * unit
-
-
-def _errors(
-    channels: tuple[Channel, ...], sources: tuple[Source, ...], units: tuple[int, ...], names: list[str], cost: Cost
-) -> Callable[[Price], dict[str, float | None]]:
+def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float | None]]:
     """The errors to expect of each aggregate, as a function of the price."""
     rows = None if cost.rows is None else float(cost.rows)
+    named = {output.name: output.value for output in query.outputs if isinstance(output.value, tree.Aggregate)}
 
     def errors(price: Price) -> dict[str, float | None]:
-        found: dict[str, float | None] = {}
-        for name, source in zip(names, sources, strict=True):
-            if source.level is not None:
-                found[name] = None
-                continue
-            noise, partial = price.noise(source.channel), channels[source.channel].partial
-            found[name] = partial.error(source.function, units[source.channel], noise, float(cost.confidence), rows)
-        return found
+        confidence = float(cost.confidence)
+        return {name: _answering(price.releases, a).error(a, confidence, rows) for name, a in named.items()}
 
     return errors

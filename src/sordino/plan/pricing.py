@@ -6,35 +6,37 @@ Both look at what the session's meters still allow, which is public, and never a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
-from sordino.plan.price import Family, Parts, Price, price
+from sordino.plan.price import Price, price
+from sordino.plan.releases import Family, Keys, Release, Sums
 from sordino.privacy.exact import readable
 
 __all__ = ["best_price"]
 
+Asked = Sequence[Release]
 Errors = Callable[[Price], dict[str, float | None]]
 _KEY_SHARE = Fraction(1, 10)
 _LEAST, _MOST = Fraction(1, 10**6), Fraction(1000)
 
 
-def best_price(parts: Parts, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
+def best_price(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
     """The price for the epsilon or for the error that was offered, and in words why this one."""
     if cost.epsilon is not None:
-        best, why = _chosen(parts, cost.epsilon, cost, meter)
+        best, why = _chosen(asked, cost.epsilon, cost, meter)
     else:
-        best, why = _cheapest(parts, cost, meter, errors)
+        best, why = _cheapest(asked, cost, meter, errors)
     return best, why if meter.allows(best.charge) else f"{why}; IT DOES NOT FIT into what is left of the budget"
 
 
-def _chosen(parts: Parts, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
+def _chosen(asked: Asked, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
     """At a given epsilon: the family with the smaller noise among those that still fit, else the smaller one."""
-    offers = [_offer(parts, family, epsilon, cost, meter) for family in _families(parts, cost, meter)]
+    offers = [_offer(asked, family, epsilon, cost, meter) for family in _families(asked, cost, meter)]
     offers.sort(key=lambda offer: offer.spread)
     fitting = [offer for offer in offers if meter.allows(offer.charge)]
     best = (fitting or offers)[0]
@@ -47,38 +49,42 @@ def _chosen(parts: Parts, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) 
     return best, f"{other.family} noise would be smaller but no longer fits into the budget"
 
 
-def _cheapest(parts: Parts, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
+def _cheapest(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
     """For a given error: in each family the least epsilon that reaches it; then the one that takes less of what is left."""
-    offers = [_reaching(parts, family, cost, meter, errors) for family in _families(parts, cost, meter)]
+    offers = [_reaching(asked, family, cost, meter, errors) for family in _families(asked, cost, meter)]
     best = min(offers, key=lambda offer: _share(offer.charge, meter))
     return best, f"the cheapest that reaches the error: {_share(best.charge, meter):.2%} of what is left"
 
 
-def _families(parts: Parts, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
+def _families(asked: Asked, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
     if cost.mechanism == "gaussian" and not meter.free_delta:
         rule = "Gaussian noise needs a delta, and this budget has none to spare"
         raise InvalidInput('mechanism="gaussian"', rule, "Use Laplace noise, or set delta in [budget].")
     if cost.mechanism is not None:
         return [cost.mechanism]
-    return ["laplace", "gaussian"] if meter.free_delta and parts.noisy else ["laplace"]
+    return (
+        ["laplace", "gaussian"]
+        if meter.free_delta and any(isinstance(one, Sums) and not one.public for one in asked)
+        else ["laplace"]
+    )
 
 
-def _offer(parts: Parts, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
+def _offer(asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
     key_delta = cost.key_delta or meter.reserved_delta * _KEY_SHARE
-    if parts.keys is not None and not key_delta:
+    if not key_delta and any(isinstance(one, Keys) and not one.public for one in asked):
         rule = "selecting private keys needs a delta kept for it, and this budget keeps none"
         hint = 'Set key_delta in [budget], or declare the keys: type = "category", values = [...].'
         raise InvalidInput(f"key_delta = {readable(meter.reserved_delta)}", rule, hint)
-    return price(parts, family, epsilon, meter.free_delta, key_delta)
+    return price(asked, family, epsilon, meter.free_delta, key_delta)
 
 
-def _reaching(parts: Parts, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> Price:
+def _reaching(asked: Asked, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> Price:
     """The least epsilon, to four digits, at which every error is as small as asked."""
 
     def reaches(epsilon: Fraction) -> bool:
-        return _within(errors(_offer(parts, family, epsilon, cost, meter)), cost)
+        return _within(errors(_offer(asked, family, epsilon, cost, meter)), cost)
 
-    if parts.count and not reaches(_MOST):
+    if not all(one.public for one in asked) and not reaches(_MOST):
         rule = f"not even epsilon = {readable(_MOST)} reaches it"
         raise InvalidInput(f"error={_shown(cost)}", rule, "Allow a larger error.")
     low, high = _LEAST, _MOST
@@ -89,7 +95,7 @@ def _reaching(parts: Parts, family: Family, cost: Cost, meter: TwoMeterFilter, e
         if middle in (low, high):
             break
         low, high = (low, middle) if reaches(middle) else (middle, high)
-    return _offer(parts, family, high, cost, meter)
+    return _offer(asked, family, high, cost, meter)
 
 
 def _four_digits(x: Fraction) -> Fraction:

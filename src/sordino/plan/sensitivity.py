@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.partial import Partial
 
-__all__ = ["WEIGHT", "Contribution", "Sensitivity", "bounding", "square_root_upper"]
+__all__ = ["WEIGHT", "Contribution", "Norm", "Sensitivity", "bounding", "square_root_upper"]
+
+Norm = Literal["l1", "l2"]
 
 WEIGHT = 2**16
 """The weight of a person whose contribution is not scaled down: weights are whole multiples of 1/WEIGHT."""
@@ -30,6 +33,11 @@ class Contribution:
     certain: bool = False
     public: bool = False
     scaled: bool = False
+
+    @property
+    def persons(self) -> int:
+        """How many persons' contributions neighbours differ in: who is replaced leaves, and another one comes."""
+        return 2 if self.neighbors is Neighbors.REPLACE else 1
 
 
 @dataclass(frozen=True)
@@ -63,12 +71,18 @@ def square_root_upper(square: int) -> Fraction:
     return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
 
 
-def bounding(partial: Partial, who: Contribution, weight: int) -> Sensitivity:
-    """The sensitivity of one channel whose weights are multiples of 1/`weight`.
+def bounding(partial: Partial, who: Contribution, weight: int, norm: Norm) -> Sensitivity:
+    """The sensitivity of partial sums whose weights are multiples of 1/`weight`.
 
-    `l0` is None where a person may be in any number of groups, scaled down.
+    `norm` is the one in which persons in many groups are scaled down: then `l0` is None, and in L2 so is `l1`.
     Privacy: sensitivity.md, Theorems 1 and 2.
     """
+    found = _unscaled(partial, who, weight)
+    return Sensitivity(None, None if norm == "l2" else found.l1, found.l2_squared, found.linf) if who.scaled else found
+
+
+def _unscaled(partial: Partial, who: Contribution, weight: int) -> Sensitivity:
+    """The same for a person who cannot be in too many groups."""
     if who.public:
         return Sensitivity(0, 0, 0, 0)
     reach = partial.reach
@@ -78,13 +92,13 @@ def bounding(partial: Partial, who: Contribution, weight: int) -> Sensitivity:
         weight**2 * who.groups * rows**2 * reach.l2_squared,
         weight * rows * reach.linf,
     )
-    l0 = None if who.scaled else partial.width * who.groups
+    l0 = partial.width * who.groups
     if who.neighbors is Neighbors.ADD_REMOVE:
         return Sensitivity(l0, l1, l2_squared, linf)
     if who.certain and partial.always:
         spread, twice = weight * reach.spread, min(partial.width, 2)  # wider vectors are nonnegative with a constant sum
         return Sensitivity(l0, twice * spread, twice * spread**2, spread)
-    l0 = None if l0 is None else (2 * l0 if who.grouped else l0)
+    l0 = 2 * l0 if who.grouped else l0
     if not who.grouped and partial.width == 1:
         wide = linf if not reach.signed else weight * rows * reach.spread
         return Sensitivity(l0, wide, wide**2, wide)

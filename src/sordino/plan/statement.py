@@ -15,18 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import Generator, exp
 
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
-from sordino.plan.sensitivity import WEIGHT
+from sordino.plan.sensitivity import WEIGHT, Norm
 from sordino.query.aggregates.partial import Partial
 from sordino.query.types import LARGEST
 
-__all__ = ["Lines", "Norm", "Statement", "Term", "Values", "cell_sums", "group_sums"]
+__all__ = ["Lines", "Statement", "Term", "Values", "cell_sums", "group_sums"]
 
-Norm = Literal["l1", "l2"]
 Values: TypeAlias = tuple[str, ...] | tuple[int, ...]
 """A public list."""
 
@@ -47,10 +46,26 @@ class Lines:
 
 @dataclass(frozen=True)
 class Term:
-    """One channel's partial sums; `column` is the value column of the lines, None where rows are counted."""
+    """Partial sums of columns of the lines: none where rows are counted; `name` begins the names of the sums."""
 
     partial: Partial
-    column: str | None
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def sums(self) -> list[tuple[exp.Expr, str]]:
+        """The sums over rows, each with its name."""
+        return list(zip(self.partial.sums(*map(column, self.columns)), self.names, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sums."""
+        return tuple(f"s{self.name}_{j}" for j in range(self.partial.inputs))
+
+    @property
+    def rows(self) -> exp.Expr:
+        """How many of a person's rows count, for scaling."""
+        return exp.Count(this=exp.Star() if self.partial.every_row or not self.columns else column(self.columns[0]))
 
 
 @dataclass(frozen=True)
@@ -92,29 +107,25 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     `rows` bounds a person within a group; `groups` bounds the number of groups (None: no scaling needed). With `found` the
     last column is each group's weight for the selection of keys.
     """
-    names = [[f"s{i}_{j}" for j in range(len(term.partial.sums(column("v"))))] for i, term in enumerate(terms)]
     keys: list[exp.Expr] = [column(key) for key in lines.keys]
     if not lines.person:
         sums = [
             named(s if isinstance(s, exp.Count) else exp.Coalesce(this=s, expressions=[whole(0)]), name)
-            for term, inner in zip(terms, names, strict=True)
-            for s, name in zip(term.partial.sums(_argument(term)), inner, strict=True)
+            for term in terms
+            for s, name in term.sums
         ]
         sums += [named(count_rows(), "found")] if found else []
         return Statement(_by(lines.keys, [*keys, *sums], lines), len(keys), len(sums), lines.lists)
-    shares = _shares(lines, terms, names)
+    shares = _shares(lines, terms)
     sums = []
-    for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
-        weight = _weight(term, i, rows, scaled=groups is not None)
-        sums += [named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in inner]
+    for term in terms:
+        weight = _weight(term, rows, scaled=groups is not None)
+        sums += [named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in term.names]
     if found:
         sums.append(named(_sum(whole(WEIGHT) if groups is None else _full(column("w"))), "found"))
     if groups is None:
         return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums), lines.lists)
-    weights = [
-        named(_person_weight(*_size(term, i, inner[0], rows), groups, norm), f"w{i}")
-        for i, (term, inner) in enumerate(zip(terms, names, strict=True))
-    ]
+    weights = [named(_person_weight(*_size(term, rows), groups, norm), f"w{term.name}") for term in terms]
     if found:
         weights.append(named(_person_weight(whole(1), 1, groups, "l1"), "w"))
     spread = select([column("u"), *weights], "shares", group=["u"], having=[_lighter(weights)])
@@ -170,22 +181,16 @@ def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str]
     return result
 
 
-def _argument(term: Term) -> exp.Expr:
-    return exp.Star() if term.column is None else column(term.column)
-
-
-def _shares(lines: Lines, terms: Sequence[Term], names: Sequence[Sequence[str]]) -> exp.Select:
+def _shares(lines: Lines, terms: Sequence[Term]) -> exp.Select:
     """One row for each person and group, with the person's own sums, not yet bounded."""
     sums: list[exp.Expr] = []
-    for i, (term, inner) in enumerate(zip(terms, names, strict=True)):
+    for term in terms:
         if term.partial.bounding == "once":
-            sums.append(named(whole(1), inner[0]))
+            sums += [named(whole(1), name) for name in term.names]
             continue
-        argument = _argument(term)
-        sums += [named(s, n) for s, n in zip(term.partial.sums(argument), inner, strict=True)]
+        sums += [named(s, name) for s, name in term.sums]
         if term.partial.bounding == "scale":
-            every = exp.Star() if term.partial.every_row else argument
-            sums.append(named(exp.Count(this=every), f"n{i}"))
+            sums.append(named(term.rows, f"n{term.name}"))
     return _by(lines.keys, [column("u"), *(column(key) for key in lines.keys), *sums], lines, "u")
 
 
@@ -197,9 +202,9 @@ def _by(keys: Sequence[str], items: Sequence[exp.Expr], lines: Lines, *more: str
 def _clipped(term: Term, own: exp.Expr, rows: int, weighted: bool) -> exp.Expr:
     if term.partial.bounding != "clip":
         return exp.Coalesce(this=own, expressions=[whole(0)]) if term.partial.bounding == "scale" else own
-    grid = term.partial.grid
-    if grid is None:
+    if not term.partial.grids:
         return exp.func("LEAST", own, whole(rows))
+    (grid,) = term.partial.grids
     low, high = min(0, rows * grid.first), max(0, rows * grid.last)
     # a person without a value here has the sum NULL, which LEAST would skip and so turn into the bound
     clipped = exp.func("LEAST", exp.Coalesce(this=own, expressions=[whole(0)]), whole(high))
@@ -213,28 +218,28 @@ def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
     return value if weight is None else exp.Mul(this=value, expression=exp.Paren(this=weight))
 
 
-def _weight(term: Term, i: int, rows: int, *, scaled: bool) -> exp.Expr | None:
+def _weight(term: Term, rows: int, *, scaled: bool) -> exp.Expr | None:
     """The person's weight in this group in units of 1/WEIGHT, or None where it is always 1."""
-    weight: exp.Expr | None = _full(column(f"w{i}")) if scaled else None
+    weight: exp.Expr | None = _full(column(f"w{term.name}")) if scaled else None
     if term.partial.bounding != "scale":
         return weight
-    n = column(f"n{i}")
+    n = column(f"n{term.name}")
     scale = exp.Mul(this=weight or whole(WEIGHT), expression=_least(n, rows))
     return exp.IntDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
 
 
-def _size(term: Term, i: int, name: str, rows: int) -> tuple[exp.Expr, int]:
+def _size(term: Term, rows: int) -> tuple[exp.Expr, int]:
     """How much a person's bounded share of one group weighs, and the most that it can: a norm of it, in a common unit."""
     match term.partial.bounding:
         case "once":
             return whole(1), 1
         case "scale":
-            return _least(column(f"n{i}"), rows), rows
+            return _least(column(f"n{term.name}"), rows), rows
         case "clip":
-            grid = term.partial.grid
-            most = rows if grid is None else rows * max(abs(grid.first), abs(grid.last))
+            (name,), grids = term.names, term.partial.grids
+            most = rows * max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
             own = _clipped(term, column(name), rows, weighted=False)
-            return (exp.Abs(this=own) if grid is not None and grid.first < 0 else own), max(most, 1)
+            return (exp.Abs(this=own) if any(grid.first < 0 for grid in grids) else own), max(most, 1)
 
 
 def _person_weight(size: exp.Expr, most: int, groups: int, norm: Norm) -> exp.Expr:

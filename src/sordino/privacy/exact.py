@@ -22,7 +22,8 @@ Number: TypeAlias = int | float | Fraction | Decimal
 _MOST_DIGITS = 5000
 
 __all__ = ["Bounds", "Number", "bounds", "brief", "closed_unit", "decimal_reading", "exact_binary", "float_lower",
-           "float_upper", "is_finite", "least_reading", "open_unit", "positive", "readable", "show"]  # fmt: skip
+           "float_upper", "four_digits", "is_finite", "least_reading", "open_unit", "positive", "readable",
+           "show"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,14 @@ def brief(value: Fraction, *, up: bool) -> str:
     rounding = ROUND_CEILING if up else ROUND_FLOOR
     context = Context(prec=4, rounding=rounding, Emin=-(10**9), Emax=10**9)
     return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context):g}"
+
+
+def four_digits(x: Fraction | float) -> str:
+    """Four digits, without an exponent where people would not write one."""
+    if isinstance(x, Fraction) and x > 10**300:
+        return f"10^{len(str(math.floor(x))) - 1}"
+    value = float(f"{float(x):.4g}")
+    return f"{value:,.10g}" if value == 0 or 1e-4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def readable(value: Fraction) -> str:

@@ -79,10 +79,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate of the rows of a group; `argument` is None for COUNT(*), `parameter` is the level of a quantile."""
+    """One aggregate of the rows of a group; COUNT(*) has no arguments, `parameter` is the level of a quantile."""
 
     function: str
-    argument: Expression | None = None
+    arguments: tuple[Expression, ...] = ()
     parameter: Fraction | None = None
 
 

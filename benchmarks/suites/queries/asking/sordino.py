@@ -27,6 +27,7 @@ from sordino.engines.engine import Exact
 from sordino.mechanisms import bits
 from sordino.plan.plan import Plan
 from sordino.privacy.budget import Budget
+from sordino.query.aggregates.quantile_column import QuantileColumn
 from sordino.query.aggregates.quantiles import noisy_quantiles, rates
 from sordino.query.dataset import Dataset
 from sordino.release import exact_groups, release
@@ -65,9 +66,9 @@ def repeated(rows: int) -> Iterator[Question]:
                 if delta and not plan.price.delta:
                     continue  # the pure release was the better one
                 exacts = [opened._engine.run(statement) for statement in plan.statements]
-                how = "with interval" if plan.quantiles else f"{plan.price.family.capitalize()} noise"
+                how = "with interval" if plan.drawn else f"{plan.price.family.capitalize()} noise"
                 yield Question(case, partial(_numbers, plan, exacts), how, delta, bounds=bounds if plan.keys else "")
-                if plan.quantiles:
+                if plan.drawn:
                     yield Question(case, partial(_bare_median, plan, exacts), "without interval, not in SQL")
 
 
@@ -85,9 +86,11 @@ def _numbers(plan: Plan, exacts: Sequence[Exact]) -> Answers:
 
 def _bare_median(plan: Plan, exacts: Sequence[Exact]) -> float:
     """The median that all of epsilon buys: an answer spends a tenth of it on the interval."""
-    points, ((values, weights),) = plan.quantiles[0].points, exact_groups(plan, exacts).cells[0]
-    rate, _ = rates(plan.price.quantile_epsilons[0], plan.moved, interval=False)
+    drawn = plan.drawn[0]
+    ((values, weights),), draws = exact_groups(plan, exacts).cells[drawn.name], drawn.column.draws
+    assert isinstance(draws, QuantileColumn)
+    rate, _ = rates(drawn.epsilon, drawn.moved, interval=False)
     (found,) = noisy_quantiles(
-        values, weights, positions=points.cells + 1, levels=plan.quantiles[0].levels, rate=rate, bits=bits.source()
+        values, weights, positions=draws.positions, levels=draws.levels, rate=rate, bits=bits.source()
     )
-    return float(points.step * (points.first + found.value))
+    return float(draws.points.step * (draws.first + found.value))

@@ -14,7 +14,7 @@ from typing import Any
 from sordino.plan.plan import Plan
 from sordino.release import Groups
 
-__all__ = ["Cells", "Exactly", "Moved", "Vector", "exactly", "moved"]
+__all__ = ["Cells", "Exactly", "Moved", "Vector", "exactly", "keys_moved", "moved", "weight_moved"]
 
 Cells = tuple[Any, ...]
 Vector = tuple[Any, ...]
@@ -23,10 +23,10 @@ Vector = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Exactly:
-    """Sums by key, zeros left out: a vector for each channel, (value, weight) for each quantile column, keys' weights."""
+    """Sums by release and key, zeros left out: vectors, the weight of each value that is drawn from, keys' weights."""
 
-    vectors: tuple[dict[Cells, Vector], ...]
-    cells: tuple[dict[Cells, dict[int, int]], ...]
+    vectors: dict[str, dict[Cells, Vector]]
+    cells: dict[str, dict[Cells, dict[int, int]]]
     found: dict[Cells, int] | None
 
 
@@ -52,13 +52,16 @@ class Moved:
 
 def exactly(groups: Groups) -> Exactly:
     """The sums of exact groups by key."""
-    vectors = tuple(
-        {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)} for own in groups.vectors
-    )
-    cells = tuple(
-        {k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)}
-        for own in groups.cells
-    )
+    vectors = {
+        name: {k: tuple(map(int, v)) for k, v in zip(groups.keys, own.tolist(), strict=True) if any(v)}
+        for name, own in groups.vectors.items()
+    }
+    cells = {
+        name: {
+            k: dict(zip(v.tolist(), w.tolist(), strict=True)) for k, (v, w) in zip(groups.keys, own, strict=True) if len(v)
+        }
+        for name, own in groups.cells.items()
+    }
     found = None if groups.found is None else dict(zip(groups.keys, map(int, groups.found), strict=True))
     return Exactly(vectors, cells, found)
 
@@ -66,9 +69,9 @@ def exactly(groups: Groups) -> Exactly:
 def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
     """Every distance that the plan bounds, between two tables; a key that is in one of them only has zeros in the other."""
     found = []
-    for i, (a, b) in enumerate(zip(one.vectors, other.vectors, strict=True)):
-        sensitivity, name = plan.sensitivities[i], type(plan.channels[i].partial).__name__
-        differences = _differences(a, b)
+    for release in plan.sums:
+        sensitivity, name = release.sensitivity, type(release.partial).__name__
+        differences = _differences(one.vectors[release.name], other.vectors[release.name])
         if plan.price.family == "laplace":
             if sensitivity.l1 is not None:
                 found.append(Moved(name, "l1", sum(differences), sensitivity.l1))
@@ -77,13 +80,22 @@ def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
         found.append(Moved(name, "linf", max(differences, default=0), sensitivity.linf))
         if sensitivity.l0 is not None:
             found.append(Moved(name, "l0", sum(1 for d in differences if d), sensitivity.l0))
-    for c, d in zip(one.cells, other.cells, strict=True):
-        found.append(Moved("Quantile", "l1", _weight_moved(c, d), plan.moved))
-    if one.found is not None and other.found is not None and plan.price.selection is not None:
-        steps = [abs(one.found.get(key, 0) - other.found.get(key, 0)) for key in one.found.keys() | other.found.keys()]
-        found.append(Moved("Keys", "l1", sum(steps), plan.price.selection.l1))
-        found.append(Moved("Keys", "linf", max(steps, default=0), plan.price.selection.linf))
+    found += [
+        Moved("Quantile", "l1", weight_moved(one.cells[drawn.name], other.cells[drawn.name]), drawn.moved)
+        for drawn in plan.drawn
+    ]
+    selection = None if plan.selection is None else plan.selection.mechanism
+    if selection is not None:
+        steps = keys_moved(one, other)
+        found.append(Moved("Keys", "l1", sum(steps), selection.l1))
+        found.append(Moved("Keys", "linf", max(steps, default=0), selection.linf))
     return found
+
+
+def keys_moved(one: Exactly, other: Exactly) -> list[int]:
+    """How far the weights of keys are apart."""
+    ours, theirs = one.found or {}, other.found or {}
+    return [abs(ours.get(key, 0) - theirs.get(key, 0)) for key in ours.keys() | theirs.keys()]
 
 
 def _differences(a: dict[Cells, Vector], b: dict[Cells, Vector]) -> list[Any]:
@@ -94,7 +106,8 @@ def _differences(a: dict[Cells, Vector], b: dict[Cells, Vector]) -> list[Any]:
     ]
 
 
-def _weight_moved(a: dict[Cells, dict[int, int]], b: dict[Cells, dict[int, int]]) -> int:
+def weight_moved(a: dict[Cells, dict[int, int]], b: dict[Cells, dict[int, int]]) -> int:
+    """The weight that is moved, over all groups and values."""
     return sum(
         abs(a.get(key, {}).get(k, 0) - b.get(key, {}).get(k, 0))
         for key in a.keys() | b.keys()

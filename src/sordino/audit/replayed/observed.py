@@ -17,7 +17,7 @@ import numpy as np
 
 from sordino.accounting.charge import Charge
 from sordino.audit.replayed.cost import NO_COST, Cost
-from sordino.audit.replayed.distances import Moved, exactly, moved
+from sordino.audit.replayed.distances import Moved, exactly, keys_moved, moved, weight_moved
 from sordino.audit.replayed.recording import Call
 from sordino.local.frequency import Frequency
 from sordino.local.heavy_hitters import HeavyHitters
@@ -145,10 +145,10 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
     """What a call costs if its inputs are as far apart as declared; None where nothing is declared."""
     match call.mechanism:
         case Plan() as plan:
-            price = plan.price
-            cost = sum((_of(loss) for loss in price.losses), NO_COST)
-            cost = sum((_bounded(epsilon) for epsilon in price.quantile_epsilons), cost)
-            return cost if price.selection is None else cost + _selection(price.selection, Fraction(1))
+            cost = sum((_of(release.loss) for release in plan.sums if release.loss is not None), NO_COST)
+            cost = sum((_bounded(drawn.epsilon) for drawn in plan.drawn), cost)
+            selected = None if plan.selection is None else plan.selection.mechanism
+            return cost if selected is None else cost + _selection(selected, Fraction(1))
         case KeySelection() as selection:
             return _selection(selection, Fraction(1))
         case Laplace() | Gaussian() as noise:
@@ -171,19 +171,15 @@ def plan_cost(plan: Plan, one: Any, other: Any) -> Cost:
     """What an answer costs at the distance of the exact groups behind it."""
     a, b = exactly(one), exactly(other)
     cost = NO_COST
-    for mechanism, own, theirs in zip(plan.price.mechanisms, a.vectors, b.vectors, strict=True):
+    for release in plan.sums:
+        mechanism, steps = release.mechanism, _vectors_apart(a.vectors[release.name], b.vectors[release.name])
         if mechanism is not None:
-            steps = _vectors_apart(own, theirs)
             cost += _laplace(mechanism, steps) if isinstance(mechanism, Laplace) else _gaussian(mechanism, steps)
-    distances = [part for part in moved(plan, a, b) if part.norm == "l1"]
-    columns = (part.observed for part in distances if part.part == "Quantile")
-    for epsilon, observed in zip(plan.price.quantile_epsilons, columns, strict=True):
-        if epsilon:
-            cost += _bounded(epsilon * Fraction(observed) / plan.moved)
-    for part in distances:
-        if part.part == "Keys" and plan.price.selection is not None:
-            cost += _selection(plan.price.selection, Fraction(part.observed))
-    return cost
+    for drawn in plan.drawn:
+        if not drawn.public:
+            cost += _bounded(drawn.epsilon * weight_moved(a.cells[drawn.name], b.cells[drawn.name]) / drawn.moved)
+    selection = None if plan.selection is None else plan.selection.mechanism
+    return cost if selection is None else cost + _selection(selection, Fraction(sum(keys_moved(a, b))))
 
 
 def _laplace(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:

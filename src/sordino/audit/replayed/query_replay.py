@@ -140,8 +140,8 @@ class _Audit:
 
     @staticmethod
     def _public(groups: Groups, theirs: Groups) -> str | None:
-        for ours, own in zip(groups.public, theirs.public, strict=True):
-            a, b = (None if x is None else x.tolist() for x in (ours, own))
+        for name, numbers in groups.public.items():
+            a, b = numbers.tolist(), theirs.public[name].tolist()
             if a != b:
                 return f"a number that is released without noise is {show(a)} on D and {show(b)} on its neighbour"
         return None

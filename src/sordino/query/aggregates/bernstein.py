@@ -5,9 +5,9 @@ A value lies k of K steps above the first point of its grid. Theorems in moments
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from sqlglot import exp
 
@@ -15,7 +15,7 @@ from sordino.mechanisms.combination import Noise
 from sordino.query.aggregates import moments
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.partial import Integers, Partial, Reach
+from sordino.query.aggregates.partial import ROWS, Integers, Partial, Reach
 
 __all__ = ["Bernstein"]
 
@@ -36,7 +36,16 @@ class Bernstein(Partial):
     @property
     def serves(self) -> frozenset[str]:
         """Everything linear, and the mean; "rows" is COUNT(*)."""
-        return frozenset({"count", "sum", "avg", *(["rows"] if self.others else [])})
+        return frozenset({"count", "sum", "avg", *([ROWS] if self.others else [])})
+
+    def with_rows(self) -> Self:
+        """One number more."""
+        return replace(self, others=True)
+
+    @property
+    def inputs(self) -> int:
+        """The sums of all powers up to the degree, and the number of all rows."""
+        return self.degree + 1 + self.others
 
     @property
     def width(self) -> int:
@@ -49,9 +58,9 @@ class Bernstein(Partial):
         return self.others
 
     @property
-    def grid(self) -> Grid:
+    def grids(self) -> tuple[Grid, ...]:
         """The grid of the values."""
-        return self.points
+        return (self.points,)
 
     @property
     def row(self) -> int:
@@ -74,27 +83,35 @@ class Bernstein(Partial):
         sign = exp.Sub if self.points.first >= 0 else exp.Add
         return exp.Paren(this=sign(this=argument.copy(), expression=first))
 
+    def weights(self, function: str, unit: int) -> tuple[Fraction, ...] | None:
+        """Of the counts and the sum, with nothing of the number for NULLs but in COUNT(*)."""
+        span, others = self.span(unit), (Fraction(0),) * self.others
+        if function == ROWS:
+            return (Fraction(1, span.row(self.degree)),) * self.width
+        if function == "count":
+            return (*span.count_weights(self.degree), *others)
+        return (*span.total_weights(self.degree), *others) if function == "sum" else None
+
     def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
         """A count, a sum or a mean (by Fieller's confidence set)."""
-        if function == "rows":
-            return moments.linear(noisy, self._row_weights(unit), noise, confidence)
-        finish = {"count": moments.count, "sum": moments.total, "avg": moments.mean}[function]
-        return finish(noisy[:, : self.degree + 1], self.span(unit), noise, confidence)
+        if function != "avg":
+            return super().estimate(function, noisy, unit, noise, confidence)
+        return moments.mean(noisy[:, : self.degree + 1], self.span(unit), noise, confidence)
 
     def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
         """The half-width; that of a mean for an assumed number of rows."""
-        span = self.span(unit)
-        if function == "rows":
-            return moments.linear_error(self._row_weights(unit), noise, confidence)
-        if function == "count":
-            return moments.count_error(span, noise, confidence, self.degree)
-        if function == "sum":
-            return moments.total_error(span, noise, confidence, self.degree)
-        return None if rows is None else moments.mean_error(span, noise, rows, confidence, degree=self.degree)
+        if function != "avg" or rows is None:
+            return super().error(function, unit, noise, confidence, rows)
+        return moments.mean_error(self.span(unit), noise, rows, confidence, degree=self.degree)
+
+    def is_whole(self, function: str) -> bool:
+        """Counts, and sums of whole numbers."""
+        return function in ("count", ROWS) or (function == "sum" and self.points.whole)
+
+    def never_negative(self, function: str) -> bool:
+        """Counts, and sums of numbers that are not negative."""
+        return function in ("count", ROWS) or (function == "sum" and self.points.first >= 0)
 
     def span(self, unit: int) -> moments.Span:
         """What is public of the values, for `moments.py`."""
         return moments.Span(self.points.lower, self.points.upper, self.points.cells, unit)
-
-    def _row_weights(self, unit: int) -> tuple[Fraction, ...]:
-        return (Fraction(1, unit * self.row),) * self.width

@@ -8,20 +8,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
 
-from sordino.mechanisms.combination import Noise
-from sordino.query.aggregates.estimates import Estimates
-from sordino.query.aggregates.moments import linear, linear_error
-from sordino.query.aggregates.partial import Integers, Partial, Reach
+from sordino.query import tree
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.partial import ROWS, Partial, Reach
+from sordino.query.aggregates.registry import Example, Kind
+from sordino.query.tree import Aggregate, Expression
 
-__all__ = ["Rows"]
+__all__ = ["KINDS", "Counted", "Rows"]
+
+
+class Counted(Partial):
+    """One number, the count itself."""
+
+    @property
+    def inputs(self) -> int:
+        """One count."""
+        return 1
+
+    @property
+    def reach(self) -> Reach:
+        """What counts adds 1; two that both count add the same."""
+        return Reach(l1=1, l2_squared=1, linf=1, spread=0)
+
+    def weights(self, function: str, unit: int) -> tuple[Fraction, ...]:
+        """The number itself."""
+        return (Fraction(1, unit),)
+
+    def is_whole(self, function: str) -> bool:
+        """Counts are whole."""
+        return True
+
+    def never_negative(self, function: str) -> bool:
+        """Counts are not negative."""
+        return True
 
 
 @dataclass(frozen=True)
-class Rows(Partial):
+class Rows(Counted):
     """The number of rows; with an argument, of rows where it is not NULL."""
 
     bounding: ClassVar[Literal["clip", "scale", "once"]] = "clip"
@@ -35,36 +62,45 @@ class Rows(Partial):
     @property
     def serves(self) -> frozenset[str]:
         """Counts only."""
-        return frozenset({"count"})
-
-    @property
-    def width(self) -> int:
-        """One number."""
-        return 1
-
-    @property
-    def reach(self) -> Reach:
-        """A row adds 1; two rows that both count add the same."""
-        return Reach(l1=1, l2_squared=1, linf=1, spread=0)
+        return frozenset({"count", *([ROWS] if self.what is None else [])})
 
     @property
     def always(self) -> bool:
         """COUNT(*) counts every row; an argument may be NULL, even where the declaration says that it is not."""
         return self.what is None
 
-    @property
-    def unit(self) -> Fraction:
-        """Rows."""
-        return Fraction(1)
-
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The count itself."""
-        return (exp.Count(this=argument),)
+        (counted,) = arguments or (exp.Star(),)
+        return (exp.Count(this=counted),)
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
-        """The noisy count."""
-        return linear(noisy, (Fraction(1, unit),), noise, confidence)
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
-        """The half-width, which does not depend on the data."""
-        return linear_error((Fraction(1, unit),), noise, confidence)
+@dataclass(frozen=True)
+class _Count(Kind):
+    """COUNT(1) counts rows."""
+
+    def form(self, arguments: tuple[Expression, ...], parameter: Any = None) -> Aggregate:
+        """Without an argument where it is a constant."""
+        if len(arguments) == 1 and isinstance(arguments[0], tree.Literal) and arguments[0].value is not None:
+            arguments = ()
+        return super().form(arguments, parameter)
+
+
+def _rows(arguments: tuple[Argument, ...]) -> Partial:
+    return Rows(*(argument.what for argument in arguments))
+
+
+KINDS = (
+    _Count(
+        "count",
+        ("COUNT",),
+        "count",
+        "The number of rows, or of rows where `x` is not missing.",
+        (
+            Example("rows", "COUNT(*)", "so.count()"),
+            Example("values", "COUNT(cost)", 'so.count("cost")', "values that are not missing"),
+        ),
+        _rows,
+        least=0,
+    ),
+)

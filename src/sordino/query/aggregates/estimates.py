@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Estimates", "nonnegative", "whole", "within"]
+__all__ = ["Estimated", "Estimates", "nonnegative", "whole", "within"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,6 +49,15 @@ class Estimates:
     def mapped(self, function: Callable[[Floats], Floats]) -> Estimates:
         """A function that never falls, applied to the value and both ends."""
         return Estimates(*(function(x) for x in self._ends()))
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """Estimates, and what is publicly known of the numbers that they stand for."""
+
+    estimates: Estimates
+    whole: bool = False
+    never_negative: bool = False
 
 
 def within(estimates: Estimates, lower: float | None = None, upper: float | None = None) -> Estimates:

@@ -9,8 +9,10 @@ from fractions import Fraction
 from sordino.errors import InvalidInput
 from sordino.query.types import Number
 
-__all__ = ["Grid"]
+__all__ = ["MOST_CELLS", "Grid"]
 
+MOST_CELLS = 2**40
+"""So many steps times any number of rows and weights stays within 128-bit sums."""
 
 _LARGEST = 10**150
 
@@ -56,6 +58,11 @@ class Grid:
     def widened(self) -> Grid:
         """The same grid, with at least one step."""
         return self if self.cells else Grid(self.step, self.first, self.last + 1)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all its numbers are whole."""
+        return self.step.denominator == 1
 
     @property
     def lower(self) -> Fraction:

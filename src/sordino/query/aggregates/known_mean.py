@@ -42,14 +42,14 @@ class KnownMean(Partial):
         return frozenset({"sum", "avg"})
 
     @property
-    def width(self) -> int:
-        """One number is released with noise."""
-        return 1
+    def inputs(self) -> int:
+        """The sum and the number of rows."""
+        return 2
 
     @property
-    def grid(self) -> Grid:
+    def grids(self) -> tuple[Grid, ...]:
         """The grid of the values."""
-        return self.points
+        return (self.points,)
 
     @property
     def reach(self) -> Reach:
@@ -67,11 +67,11 @@ class KnownMean(Partial):
         """The step of the grid."""
         return self.points.step
 
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The sum of the steps, NULL (which the declaration excludes) taken as the first point; and the number of rows."""
         first = self.points.first
         start = exp.Literal.number(first) if first >= 0 else exp.Neg(this=exp.Literal.number(-first))
-        return exp.Sum(this=exp.func("COALESCE", argument, start)), exp.Count(this=exp.Star())
+        return exp.Sum(this=exp.func("COALESCE", arguments[0], start)), exp.Count(this=exp.Star())
 
     def vector(self, sums: Integers) -> Integers:
         """The sum of the steps above the first point."""
@@ -83,21 +83,29 @@ class KnownMean(Partial):
         rows: Integers = sums[:, 1:]
         return rows
 
+    def weights(self, function: str, unit: int) -> tuple[Fraction, ...] | None:
+        """A sum is that of the steps and, for each row, the lower bound."""
+        return (self.points.step / unit, self.points.lower) if function == "sum" else None
+
     def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
         """The mean, or the sum, of the known number of rows."""
-        span = self._span(unit)
-        rows = int(noisy[0, 1])
-        if function == "avg":
-            return moments.mean_known_count(noisy[:, :1], rows, span, noise, confidence)
-        step = moments.linear(noisy[:, :1], (self.points.step / unit,), noise, confidence)
-        offset = float(rows * self.points.lower)
-        return step.mapped(lambda x: x + offset)
+        if function == "sum":
+            return super().estimate(function, noisy, unit, noise, confidence)
+        return moments.mean_known_count(noisy[:, :1], int(noisy[0, 1]), self._span(unit), noise, confidence)
 
     def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
         """The half-width; that of the mean for an assumed number of rows."""
         if function == "sum":
-            return moments.linear_error((self.points.step / unit,), noise, confidence)
+            return super().error(function, unit, noise, confidence, rows)
         return None if rows is None else moments.mean_known_count_error(self._span(unit), int(rows), noise, confidence)
+
+    def is_whole(self, function: str) -> bool:
+        """A sum of whole numbers."""
+        return function == "sum" and self.points.whole
+
+    def never_negative(self, function: str) -> bool:
+        """A sum of numbers that are not negative."""
+        return function == "sum" and self.points.first >= 0
 
     def _span(self, unit: int) -> moments.Span:
         return moments.Span(self.points.lower, self.points.upper, self.points.cells, unit)

@@ -13,10 +13,14 @@ from typing import ClassVar
 import numpy as np
 from sqlglot import exp
 
+from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.bernstein import Bernstein
-from sordino.query.aggregates.partial import Integers
+from sordino.query.aggregates.grid import MOST_CELLS
+from sordino.query.aggregates.known_mean import KnownMean
+from sordino.query.aggregates.partial import Integers, Partial
+from sordino.query.aggregates.registry import Example, Kind
 
-__all__ = ["Mean"]
+__all__ = ["KINDS", "Mean"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,9 @@ class Mean(Bernstein):
         """What is summed, in words."""
         return f"distances of {self.what} from its bounds"
 
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The number of rows with a value, and the sum of their steps; and the number of all rows."""
-        both = exp.Count(this=argument), exp.Sum(this=self.steps(argument))
+        both = exp.Count(this=arguments[0]), exp.Sum(this=self.steps(arguments[0]))
         return (*both, exp.Count(this=exp.Star())) if self.others else both
 
     def vector(self, sums: Integers) -> Integers:
@@ -42,3 +46,24 @@ class Mean(Bernstein):
         if self.others:
             parts.append(self.row * (sums[:, 2] - rows))
         return np.stack(parts, axis=1)
+
+
+def _mean(arguments: tuple[Argument, ...]) -> Partial:
+    (argument,) = arguments
+    grid = argument.grid("avg", MOST_CELLS).widened()
+    return KnownMean(argument.what, grid) if argument.known else Mean(argument.what, grid)
+
+
+KINDS = (
+    Kind(
+        "avg",
+        ("AVG", "MEAN"),
+        "mean",
+        "The mean; of a condition, the proportion of rows where it is true.",
+        (
+            Example("mean", "AVG(cost)", 'so.mean("cost")', "MEAN, too"),
+            Example("proportion", "AVG(age >= 65)", 'so.mean(so.col("age") >= 65)'),
+        ),
+        _mean,
+    ),
+)

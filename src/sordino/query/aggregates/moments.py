@@ -71,11 +71,12 @@ class Span:
         )
 
 
-def linear(noisy: Sums, weights: tuple[Fraction, ...], noise: Noise, confidence: Number) -> Estimates:
-    """Weighted sums of noisy numbers: the interval is the reach of the same weighted sum of the noise."""
-    sums = _whole(noisy, len(weights))
-    value = _divide(*_numerators(sums, weights))
-    error = linear_error(weights, noise, confidence)
+def linear(
+    sums: Sums, weights: tuple[Fraction, ...], noise: Noise, confidence: Number, *, noisy: int | None = None
+) -> Estimates:
+    """Weighted sums of numbers, the first `noisy` of them (all by default) with noise, whose reach is the interval's."""
+    value = _divide(*_numerators(_whole(sums, len(weights)), weights))
+    error = linear_error(weights[:noisy], noise, confidence)
     return Estimates(value, value - error, value + error)
 
 

@@ -1,7 +1,8 @@
 """Partial sums: the whole numbers that are summed over rows, bounded for each person, and released with noise.
 
-An aggregate is finished from the noisy partial sums of one channel. Each kind of partial sums says what is summed over the
-rows (`sums`), how a person is bounded (`bounding`), how far one row reaches (`reach`), and which aggregates it answers.
+An aggregate is finished from the noisy partial sums of one release. Each kind of partial sums says what is summed over the
+rows (`sums`), how a person is bounded (`bounding`), how far one row reaches (`reach`), which aggregates it answers
+(`serves`), and what would answer more of them together (`wider`, `with_rows`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ import numpy.typing as npt
 from sqlglot import exp
 
 from sordino.mechanisms.combination import Noise
-from sordino.query.aggregates.estimates import Estimates
+from sordino.query.aggregates.estimates import Estimated, Estimates
 from sordino.query.aggregates.grid import Grid
+from sordino.query.aggregates.moments import linear, linear_error
 
-__all__ = ["Integers", "Partial", "Reach"]
+__all__ = ["ROWS", "Integers", "Partial", "Reach"]
+
+ROWS = "rows"
+"""COUNT(*), among what partial sums of an argument serve."""
 
 Integers = npt.NDArray[np.object_]
 """Python integers, one row for each group."""
@@ -57,12 +62,25 @@ class Partial(ABC):
     @property
     @abstractmethod
     def serves(self) -> frozenset[str]:
-        """The aggregates of the same argument that it answers."""
+        """The aggregates of the same arguments that it answers."""
+
+    def wider(self) -> Partial | None:
+        """Partial sums that answer the same and more, worth their price only where more is asked; None if there are none."""
+        return None
+
+    def with_rows(self) -> Partial | None:
+        """Partial sums that answer the same and COUNT(*), for no higher price; None if there are none."""
+        return None
 
     @property
     @abstractmethod
+    def inputs(self) -> int:
+        """The number of sums that the engine computes."""
+
+    @property
     def width(self) -> int:
         """The number of coordinates that are released."""
+        return 1
 
     @property
     @abstractmethod
@@ -80,18 +98,18 @@ class Partial(ABC):
         return False
 
     @property
-    def grid(self) -> Grid | None:
-        """The grid on which the argument is put, if its values are summed."""
-        return None
+    def grids(self) -> tuple[Grid, ...]:
+        """The grids on which the arguments are put, if their values are summed."""
+        return ()
 
     @property
-    @abstractmethod
     def unit(self) -> Fraction:
         """What one step of a coordinate means in the answer's own units; 1 for counts."""
+        return Fraction(1)
 
     @abstractmethod
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
-        """The SQL sums over rows of the argument: whole steps, NULL where a row does not count, or * for all rows."""
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
+        """The SQL sums over rows of the arguments: whole steps, all NULL where a row does not count, or * for all rows."""
 
     def vector(self, sums: Integers) -> Integers:
         """The vectors to release, made of the (bounded) sums: a linear map in whole numbers."""
@@ -101,10 +119,33 @@ class Partial(ABC):
         """Numbers that neighbours share, so that they need no noise; they reach `estimate` behind the noisy ones."""
         return None
 
-    @abstractmethod
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
-        """The aggregate `function` from noisy vectors in units of 1/`unit`."""
+    def weights(self, function: str, unit: int) -> tuple[Fraction, ...] | None:
+        """The weights with which the coordinates (public ones behind) add up to the aggregate; None if it is no such sum."""
+        return None
 
-    @abstractmethod
+    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
+        """The aggregate `function` from noisy vectors in units of 1/`unit`; here where it is a weighted sum."""
+        weights = self.weights(function, unit)
+        if weights is None:
+            raise NotImplementedError(function)
+        return linear(noisy, weights, noise, confidence, noisy=self.width)
+
     def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
         """The half-width to expect before data are seen; None where it depends on a number of rows that was not assumed."""
+        weights = self.weights(function, unit)
+        return None if weights is None else linear_error(weights[: self.width], noise, confidence)
+
+    def estimated(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimated:
+        """The estimates with what is publicly known of the exact numbers."""
+        estimates = Estimates(*(np.empty(0),) * 3)
+        if len(noisy):
+            estimates = self.estimate(function, noisy, unit, noise, confidence)
+        return Estimated(estimates, self.is_whole(function), self.never_negative(function))
+
+    def is_whole(self, function: str) -> bool:
+        """Whether the exact aggregate is a whole number."""
+        return False
+
+    def never_negative(self, function: str) -> bool:
+        """Whether the exact aggregate cannot be negative."""
+        return False

@@ -6,21 +6,22 @@ One person moves a group's number by at most 1; nothing has to be declared for t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
 
-from sordino.mechanisms.combination import Noise
-from sordino.query.aggregates.estimates import Estimates
-from sordino.query.aggregates.moments import linear, linear_error
-from sordino.query.aggregates.partial import Integers, Partial, Reach
+from sordino.errors import InvalidInput
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.count import Counted
+from sordino.query.aggregates.partial import Partial
+from sordino.query.aggregates.registry import Example, Kind
+from sordino.query.tree import Aggregate, Column, Expression
 
-__all__ = ["Persons"]
+__all__ = ["KINDS", "Persons"]
 
 
 @dataclass(frozen=True)
-class Persons(Partial):
+class Persons(Counted):
     """The number of persons."""
 
     bounding: ClassVar[Literal["clip", "scale", "once"]] = "once"
@@ -36,33 +37,52 @@ class Persons(Partial):
         return frozenset({"count_distinct"})
 
     @property
-    def width(self) -> int:
-        """One number."""
-        return 1
-
-    @property
-    def reach(self) -> Reach:
-        """A person adds 1."""
-        return Reach(l1=1, l2_squared=1, linf=1, spread=0)
-
-    @property
     def always(self) -> bool:
         """Every person counts."""
         return True
 
-    @property
-    def unit(self) -> Fraction:
-        """Persons."""
-        return Fraction(1)
-
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """One for each person; where each row is another person, one for each row."""
         return (exp.Count(this=exp.Star()),)
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
-        """The noisy count."""
-        return linear(noisy, (Fraction(1, unit),), noise, confidence)
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
-        """The half-width, which does not depend on the data."""
-        return linear_error((Fraction(1, unit),), noise, confidence)
+@dataclass(frozen=True)
+class _CountDistinct(Kind):
+    def form(self, arguments: tuple[Expression, ...], parameter: Any = None) -> Aggregate:
+        """Of a column: the person."""
+        if len(arguments) == 1 and not isinstance(arguments[0], Column):
+            rule = "only persons are counted distinctly"
+            hint = "Write COUNT(DISTINCT patient_id) with the person column; conditions go into WHERE."
+            raise InvalidInput("COUNT(DISTINCT ...) of an expression", rule, hint)
+        return super().form(arguments, parameter)
+
+    def filtered(self, condition: Expression, value: Aggregate) -> Aggregate:
+        """Refused."""
+        rule = "distinct persons are counted over all rows of the group"
+        raise InvalidInput("COUNT(DISTINCT ...) with FILTER", rule, "Put the condition into WHERE.")
+
+
+def _persons(_arguments: tuple[Argument, ...]) -> Partial:
+    return Persons()
+
+
+KINDS = (
+    _CountDistinct(
+        "count_distinct",
+        ("COUNT",),
+        "count_distinct",
+        "The number of persons.",
+        (
+            Example(
+                "persons",
+                "COUNT(DISTINCT patient_id)",
+                'so.count_distinct("patient_id")',
+                "the declared person column only",
+            ),
+        ),
+        _persons,
+        arguments=("person",),
+        distinct=True,
+        of_persons=True,
+    ),
+)

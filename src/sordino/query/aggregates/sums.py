@@ -13,16 +13,14 @@ from typing import ClassVar, Literal
 
 from sqlglot import exp
 
-from sordino.mechanisms.combination import Noise
-from sordino.query.aggregates.estimates import Estimates
-from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.moments import linear, linear_error
-from sordino.query.aggregates.partial import Integers, Partial, Reach
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.grid import MOST_CELLS, Grid
+from sordino.query.aggregates.known_mean import KnownMean
+from sordino.query.aggregates.mean import Mean
+from sordino.query.aggregates.partial import Partial, Reach
+from sordino.query.aggregates.registry import Example, Kind
 
-__all__ = ["MOST_CELLS", "Sum"]
-
-MOST_CELLS = 2**40
-"""So many steps times any number of rows and weights stays within 128-bit sums."""
+__all__ = ["KINDS", "Sum"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +41,23 @@ class Sum(Partial):
         """Sums only."""
         return frozenset({"sum"})
 
+    def wider(self) -> Mean:
+        """The two sums of a mean, which give the count as well."""
+        return Mean(self.what, self.points.widened())
+
+    def with_rows(self) -> Mean:
+        """The same with one number more."""
+        return self.wider().with_rows()
+
     @property
-    def width(self) -> int:
-        """One number."""
+    def inputs(self) -> int:
+        """One sum."""
         return 1
 
     @property
-    def grid(self) -> Grid:
+    def grids(self) -> tuple[Grid, ...]:
         """The grid of the values."""
-        return self.points
+        return (self.points,)
 
     @property
     def reach(self) -> Reach:
@@ -64,14 +70,39 @@ class Sum(Partial):
         """The step of the grid."""
         return self.points.step
 
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The sum of the steps."""
-        return (exp.Sum(this=argument),)
+        return (exp.Sum(this=arguments[0]),)
 
-    def estimate(self, function: str, noisy: Integers, unit: int, noise: Noise, confidence: float) -> Estimates:
-        """The noisy sum."""
-        return linear(noisy, (self.points.step / unit,), noise, confidence)
+    def weights(self, function: str, unit: int) -> tuple[Fraction, ...]:
+        """The number itself, in steps."""
+        return (self.points.step / unit,)
 
-    def error(self, function: str, unit: int, noise: Noise, confidence: float, rows: float | None) -> float | None:
-        """The half-width, which does not depend on the data."""
-        return linear_error((self.points.step / unit,), noise, confidence)
+    def is_whole(self, function: str) -> bool:
+        """Where the values are."""
+        return self.points.whole
+
+    def never_negative(self, function: str) -> bool:
+        """Where no value is negative."""
+        return self.points.first >= 0
+
+
+def _sum(arguments: tuple[Argument, ...]) -> Partial:
+    (argument,) = arguments
+    grid = argument.grid("sum", MOST_CELLS)
+    return KnownMean(argument.what, grid.widened()) if argument.known else Sum(argument.what, grid)
+
+
+KINDS = (
+    Kind(
+        "sum",
+        ("SUM",),
+        "sum",
+        "The sum; of a condition, the number of rows where it is true.",
+        (
+            Example("sum", "SUM(cost)", 'so.sum("cost")', "of a condition: how often it is true"),
+            Example("of an expression", "SUM(price * quantity)", 'so.sum(so.col("price") * so.col("quantity"))'),
+        ),
+        _sum,
+    ),
+)

@@ -14,11 +14,13 @@ from sqlglot import exp
 
 from sordino.mechanisms.combination import Noise
 from sordino.query.aggregates import moments
+from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.bernstein import Bernstein
 from sordino.query.aggregates.estimates import Estimates
-from sordino.query.aggregates.partial import Integers
+from sordino.query.aggregates.partial import Integers, Partial
+from sordino.query.aggregates.registry import Example, Kind
 
-__all__ = ["MOST_CELLS", "Variance"]
+__all__ = ["KINDS", "MOST_CELLS", "Variance"]
 
 MOST_CELLS = 2**20
 """Squares of so many steps stay far within 64 bits; a grid this fine moves a variance by less than its noise ever does."""
@@ -40,11 +42,11 @@ class Variance(Bernstein):
         """All moments up to the second."""
         return super().serves | {"var_samp", "var_pop", "stddev_samp", "stddev_pop"}
 
-    def sums(self, argument: exp.Expr) -> tuple[exp.Expr, ...]:
+    def sums(self, *arguments: exp.Expr) -> tuple[exp.Expr, ...]:
         """The number of rows with a value, the sums of their steps and of the squares of these; and of all rows."""
-        steps = self.steps(argument)
+        steps = self.steps(arguments[0])
         square = exp.Mul(this=steps.copy(), expression=steps.copy())
-        three = exp.Count(this=argument), exp.Sum(this=steps), exp.Sum(this=square)
+        three = exp.Count(this=arguments[0]), exp.Sum(this=steps), exp.Sum(this=square)
         return (*three, exp.Count(this=exp.Star())) if self.others else three
 
     def vector(self, sums: Integers) -> Integers:
@@ -71,3 +73,46 @@ class Variance(Bernstein):
             return None
         finish = moments.variance_error if function.startswith("var") else moments.deviation_error
         return finish(self.span(unit), noise, rows, confidence, sample=function.endswith("samp"))
+
+
+def _variance(arguments: tuple[Argument, ...]) -> Partial:
+    (argument,) = arguments
+    return Variance(argument.what, argument.grid("variance", MOST_CELLS).widened())
+
+
+KINDS = (
+    Kind(
+        "var_samp",
+        ("VAR_SAMP", "VARIANCE", "VAR"),
+        "variance",
+        "The variance, of the sample by default.",
+        (Example("variance", "VARIANCE(cost)", 'so.variance("cost")', "VAR, VAR_SAMP, too"),),
+        _variance,
+    ),
+    Kind(
+        "var_pop",
+        ("VAR_POP", "VARIANCE_POP"),
+        "variance",
+        "The variance of all.",
+        (Example("variance of all", "VAR_POP(cost)", 'so.variance("cost", population=True)'),),
+        _variance,
+        option="population",
+    ),
+    Kind(
+        "stddev_samp",
+        ("STDDEV_SAMP", "STDDEV"),
+        "stddev",
+        "The standard deviation, of the sample by default.",
+        (Example("standard deviation", "STDDEV(cost)", 'so.stddev("cost")', "STDDEV_SAMP, too"),),
+        _variance,
+    ),
+    Kind(
+        "stddev_pop",
+        ("STDDEV_POP",),
+        "stddev",
+        "The standard deviation of all.",
+        (Example("the same of all", "STDDEV_POP(cost)", 'so.stddev("cost", population=True)'),),
+        _variance,
+        option="population",
+    ),
+)

@@ -14,10 +14,11 @@ from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
+from sordino.query.aggregates.registry import kind_of, kinds
 from sordino.query.front.shapes import LARGEST
-from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Value
+from sordino.query.tree import Aggregate, Call, Case, Expression, Literal, Value
 
-__all__ = ["AGGREGATES", "ARITY", "DATE_PARTS", "DATE_UNITS", "WITHIN_PERSON", "aggregate", "all_of", "between", "call",
+__all__ = ["ARITY", "DATE_PARTS", "DATE_UNITS", "aggregate", "all_of", "between", "call",
            "check_name", "constant", "count_where", "if_else", "matched", "negated", "nullif", "number",
            "when_true"]  # fmt: skip
 
@@ -35,12 +36,6 @@ ARITY: dict[str, tuple[int, int]] = {
     "substr": (2, 3),
 }
 """The functions of the tree, operators included, with the least and the largest number of arguments."""
-
-AGGREGATES = ("count", "count_distinct", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "quantile")
-"""The aggregates of the tree."""
-
-WITHIN_PERSON = {"min": "MIN", "max": "MAX", "any": "BOOL_OR", "every": "BOOL_AND"}
-"""Aggregates of one person's own rows only, and their names in SQL."""
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
 DATE_UNITS = ("year", "quarter", "month", "week", "day", "hour")
@@ -193,32 +188,14 @@ def matched(x: Expression, branches: Iterable[tuple[Expression, Expression]], ot
     return Case(tuple((call("=", x, value), result) for value, result in branches), otherwise)
 
 
-def aggregate(function: str, argument: Expression | None = None, parameter: Any = None) -> Aggregate:
-    """An aggregate in its one form; the parameter is the level of a quantile."""
-    if function == "quantile":
-        if not isinstance(parameter, Fraction | int) or isinstance(parameter, bool) or not 0 <= parameter <= 1:
-            raise InvalidInput("the level of a quantile", "it must be a constant from 0 to 1", "Write QUANTILE(cost, 0.9).")
-        return Aggregate(function, argument, Fraction(parameter))
-    if function == "count" and isinstance(argument, Literal) and argument.value is not None:
-        return Aggregate(function)  # COUNT(1) counts rows
-    if function == "count_distinct" and not isinstance(argument, Column):
-        raise InvalidInput(
-            "COUNT(DISTINCT ...) of an expression",
-            "only persons are counted distinctly",
-            "Write COUNT(DISTINCT patient_id) with the person column; conditions go into WHERE.",
-        )
-    return Aggregate(function, argument)
+def aggregate(function: str, *arguments: Expression, parameter: Any = None) -> Aggregate:
+    """An aggregate in its one form."""
+    return kinds()[function].form(arguments, parameter)
 
 
 def when_true(condition: Expression, value: Aggregate) -> Aggregate:
     """The aggregate FILTER (WHERE condition)."""
-    if value.function == "count_distinct":
-        raise InvalidInput(
-            "COUNT(DISTINCT ...) with FILTER",
-            "distinct persons are counted over all rows of the group",
-            "Put the condition into WHERE.",
-        )
-    return Aggregate(value.function, if_else(condition, value.argument or Literal(1)), value.parameter)
+    return kind_of(value).filtered(condition, value)
 
 
 def count_where(condition: Expression) -> Aggregate:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
-from sordino.query.front.shapes import children
+from sordino.query.aggregates.registry import kind_of
+from sordino.query.front.shapes import WITHIN_PERSON, children
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Member, Window
 
 __all__ = ["default_name", "distinct_names"]
@@ -18,7 +18,7 @@ def default_name(value: Expression | Aggregate) -> str:
     """A name that says what the value is.
 
     Example:
-        >>> default_name(Aggregate("sum", Column("cost")))
+        >>> default_name(Aggregate("sum", (Column("cost"),)))
         'sum_cost'
         >>> default_name(Call("date_part", (Literal("year"), Column("day"))))
         'year_day'
@@ -34,10 +34,11 @@ def default_name(value: Expression | Aggregate) -> str:
             word = _WORDS.get(function, function)
         case Case():
             word = "case"
-        case Aggregate("quantile", _, Fraction() as level):
-            percent = 100 * level
-            word = "median" if percent == 50 else f"p{percent}" if percent.denominator == 1 else "quantile"
-        case Aggregate(function, _, _) | Window(function):
+        case Aggregate(function) if function in WITHIN_PERSON:
+            word = function
+        case Aggregate():
+            word = kind_of(value).word(value)
+        case Window(function):
             word = function
         case Member():
             word = "is_among"

@@ -1,4 +1,4 @@
-"""Questions in Python, step by step, into the same tree as SQL: `Question("visits").group_by("ward").agg(n=count()).query`.
+"""Questions in Python, step by step, into the same tree as SQL: `Question("visits").agg(n=so.count()).query`.
 
 A question is frozen: every step returns a new one. A session that made it can run it.
 """
@@ -15,42 +15,7 @@ from sordino.query.front import calls
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import Answered
 from sordino.query.front.shapes import check_query, check_size, expect_few_tables, shape
-from sordino.query.front.terms import (
-    ColumnLike,
-    Measure,
-    Over,
-    Term,
-    When,
-    bucket,
-    coalesce,
-    col,
-    condition_tree,
-    count,
-    count_distinct,
-    date_part,
-    date_trunc,
-    day,
-    first_value,
-    greatest,
-    lag,
-    lead,
-    least,
-    lit,
-    mean,
-    median,
-    month,
-    over_tree,
-    quantile,
-    quarter,
-    row_number,
-    stddev,
-    sum_,  # fmt: skip
-    term_tree,
-    variance,
-    week,
-    when,
-    year,
-)
+from sordino.query.front.terms import ColumnLike, Measure, Over, Term, condition_tree, over_tree, term_tree
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import (
     Aggregate,
@@ -67,9 +32,7 @@ from sordino.query.tree import (
     UnionAll,
 )
 
-__all__ = ["Asks", "Measure", "Over", "Question", "Term", "When", "bucket", "coalesce", "col", "count", "count_distinct",
-           "date_part", "date_trunc", "day", "first_value", "greatest", "lag", "lead", "least", "lit", "mean", "median",
-           "month", "quantile", "quarter", "row_number", "stddev", "sum_", "variance", "week", "when", "year"]  # fmt: skip
+__all__ = ["Asks", "Question"]
 
 
 class Asks(Protocol):
@@ -90,6 +53,7 @@ class Question:
     """A question about a table, or about rows derived from tables, built step by step.
 
     Example:
+        >>> from sordino import count, mean
         >>> question = Question("visits").where("age >= 65").group_by("ward").agg(n=count(), cost=mean("cost"))
         >>> [output.name for output in question.query.outputs]
         ['ward', 'n', 'cost']

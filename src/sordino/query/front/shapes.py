@@ -25,14 +25,17 @@ from sordino.query.tree import (
     Window,
 )
 
-__all__ = ["DEEPEST", "LARGEST", "MOST_TABLES", "Shape", "check_query", "check_size", "children", "expect_few_tables",
-           "shape"]  # fmt: skip
+__all__ = ["DEEPEST", "LARGEST", "MOST_TABLES", "WITHIN_PERSON", "Shape", "check_query", "check_size", "children",
+           "expect_few_tables", "shape"]  # fmt: skip
 
 DEEPEST = 50
 """An expression may be nested this deep, so that no later step runs out of stack."""
 
 LARGEST = 5000
 """All expressions of one query together may hold this many names, constants and operations."""
+
+WITHIN_PERSON = {"min": "MIN", "max": "MAX", "any": "BOOL_OR", "every": "BOOL_AND"}
+"""Aggregates of one person's own rows only, and their names in SQL."""
 
 MOST_TABLES = 16
 """The tables of one question, counted as often as they are read."""
@@ -41,12 +44,10 @@ MOST_TABLES = 16
 def children(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly within one."""
     match node:
-        case Call(_, arguments):
+        case Call(_, arguments) | Aggregate(_, arguments, _):
             return arguments
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
-        case Aggregate(_, argument, _):
-            return () if argument is None else (argument,)
         case Window(_, arguments, partition, order):
             return (*arguments, *partition, *(one for one, _ in order))
         case Member(column, rows):

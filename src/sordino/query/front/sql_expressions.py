@@ -16,8 +16,8 @@ from typing import TypeVar
 from sqlglot import exp
 
 from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.query.aggregates.registry import Kind, named_in_sql
 from sordino.query.front.calls import (
-    aggregate,
     between,
     call,
     constant,
@@ -91,17 +91,6 @@ _DATE_PARTS: dict[type[exp.Expression], str] = {
     exp.Minute: "minute",
 }  # fmt: skip
 _PART_WORDS = {"dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day"}
-_AGGREGATES: dict[type[exp.Expression], str] = {
-    exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop",
-}  # fmt: skip
-_NAMED_AGGREGATES = {"mean": "avg", "var": "var_samp"}
-_QUANTILES: dict[type[exp.Expression], str] = {
-    exp.Quantile: "quantile",
-    exp.ApproxQuantile: "quantile",
-    exp.PercentileCont: "expression",
-    exp.PercentileDisc: "expression",
-}
 
 
 def _inside(node: exp.Expression) -> exp.Expression:
@@ -186,10 +175,9 @@ class Reader:
         if kind in _DATE_PARTS:
             arguments(self.text, node, "this")
             return call("date_part", Literal(_DATE_PARTS[kind]), self._expression(node.this))
-        named_aggregate = kind is exp.Anonymous and str(node.this).lower() in _NAMED_AGGREGATES
-        if kind in _SPECIAL and not named_aggregate:
-            return _SPECIAL[kind](self, node)
         found = self._aggregate(node)
+        if found is None and kind in _SPECIAL:
+            return _SPECIAL[kind](self, node)
         if found is None:
             raise self._refuse(node)
         if self.nested is None:
@@ -228,34 +216,39 @@ class Reader:
         kind, inner = type(node), Reader(self.text, self.column)
         if self.inside and kind in _WITHIN_PERSON:
             arguments(self.text, node, "this")
-            return Aggregate(_WITHIN_PERSON[kind], inner._expression(node.this))
+            return Aggregate(_WITHIN_PERSON[kind], (inner._expression(node.this),))
         if kind is exp.Filter:
             arguments(self.text, node, "this", "expression")
-            found = self._aggregate(node.this)
-            if found is None or type(node.expression) is not exp.Where:
+            filtered = self._aggregate(node.this)
+            if filtered is None or type(node.expression) is not exp.Where:
                 raise self._refuse(node)
-            return when_true(inner._expression(node.expression.this), found)
-        if kind in _AGGREGATES:
-            arguments(self.text, node, "this")
-            return aggregate(_AGGREGATES[kind], inner._expression(node.this))
-        if kind is exp.Count:
-            return self._count(node, inner)
+            return when_true(inner._expression(node.expression.this), filtered)
         if kind is exp.CountIf:
             arguments(self.text, node, "this")
             return count_where(inner._expression(node.this))
-        if kind is exp.Median:
-            arguments(self.text, node, "this")
-            return aggregate("quantile", inner._expression(node.this), Fraction(1, 2))
-        if kind in _QUANTILES:
-            arguments(self.text, node, "this", _QUANTILES[kind])
-            return self._quantile(node, node.this, node.args.get(_QUANTILES[kind]), inner)
         if kind is exp.WithinGroup:
             return self._within_group(node, inner)
-        if kind is exp.Anonymous and str(node.this).lower() in _NAMED_AGGREGATES:
-            arguments(self.text, node, "this", "expressions")
-            if len(node.expressions) == 1:
-                return aggregate(_NAMED_AGGREGATES[str(node.this).lower()], inner._expression(node.expressions[0]))
-        return None
+        if not isinstance(node, exp.Func):
+            return None
+        names = [name for name in node.arg_types if any(isinstance(part, exp.Expression) for part in _parts(node, name))]
+        parts = [part for name in names for part in _parts(node, name)]
+        distinct = len(parts) == 1 and type(parts[0]) is exp.Distinct
+        word = str(node.this) if kind is exp.Anonymous else node.sql_name()
+        found = named_in_sql(word, distinct=distinct)
+        if found is None and distinct and named_in_sql(word) is not None:
+            raise self._refuse(parts[0])
+        if found is None:
+            return None
+        arguments(self.text, node, *names, *(["this"] if kind is exp.Anonymous else []))
+        if distinct:
+            arguments(self.text, parts[0], "expressions")
+            parts = parts[0].expressions
+        elif len(parts) == 1 and type(parts[0]) is exp.Star and found[0].least == 0:
+            arguments(self.text, parts[0])
+            parts = []
+        elif not parts:
+            raise self._refuse(node, (f"{found[0].sql[0]} must say what it is of", f"Write {found[0].examples[0].sql}."))
+        return self._of_kind(node, *found, parts, inner)
 
     def _window(self, node: exp.Expression) -> Expression:
         """A function OVER (PARTITION BY ... ORDER BY ...)."""
@@ -277,34 +270,25 @@ class Reader:
         partition = tuple(inner._expression(one) for one in node.args.get("partition_by") or ())
         return Window(name, tuple(inner._expression(part) for part in given), partition, tuple(ordered))
 
-    def _count(self, node: exp.Expression, inner: Reader) -> Aggregate:
-        arguments(self.text, node, "this")
-        counted = node.this
-        if type(counted) is exp.Star:
-            arguments(self.text, counted)
-            return aggregate("count")
-        if counted is None:
-            raise self._refuse(node, ("COUNT must say what it counts", "Write COUNT(*)."))
-        if type(counted) is exp.Distinct:
-            arguments(self.text, counted, "expressions")
-            if len(counted.expressions) != 1:
-                raise self._refuse(node, ("persons are counted by one column", "Write COUNT(DISTINCT patient_id)."))
-            return aggregate("count_distinct", inner._expression(counted.expressions[0]))
-        return aggregate("count", inner._expression(counted))
-
-    def _quantile(self, node: exp.Expression, x: exp.Expression, level: exp.Expression | None, inner: Reader) -> Aggregate:
-        value = inner._expression(level) if level is not None and type(_inside(level)) is exp.Literal else None
-        if not isinstance(value, Literal) or isinstance(value.value, str):
-            raise self._refuse(
-                node, ("the level of a quantile must be a constant from 0 to 1", "Write QUANTILE(cost, 0.9).")
-            )
-        return aggregate("quantile", inner._expression(x), value.value)
+    def _of_kind(
+        self, node: exp.Expression, kind: Kind, level: Fraction | None, parts: list[exp.Expression], inner: Reader
+    ) -> Aggregate:
+        """The aggregate of its arguments in order, with its parameter behind them."""
+        if kind.parameter is not None and level is None:
+            *parts, last = parts
+            value = inner._expression(last) if type(_inside(last)) is exp.Literal else None
+            if not isinstance(value, Literal) or isinstance(value.value, str) or not parts:
+                rule = f"the {kind.parameter} of a {kind.name} must be a constant from 0 to 1"
+                raise self._refuse(node, (rule, f"Write {kind.examples[0].sql}."))
+            return kind.form(tuple(map(inner._expression, parts)), value.value)
+        return kind.form(tuple(map(inner._expression, parts)), level)
 
     def _within_group(self, node: exp.Expression, inner: Reader) -> Aggregate:
         arguments(self.text, node, "this", "expression")
         quantile, order = node.this, node.expression
         if type(quantile) not in {exp.PercentileCont, exp.PercentileDisc} or type(order) is not exp.Order:
             raise self._refuse(node)
+        found = named_in_sql(quantile.sql_name())
         arguments(self.text, quantile, "this")
         arguments(self.text, order, "expressions")
         if len(order.expressions) != 1 or type(order.expressions[0]) is not exp.Ordered:
@@ -315,7 +299,9 @@ class Reader:
                 node, ("quantiles are counted from the smallest value", "Leave DESC out and ask for 1 minus the level.")
             )
         arguments(self.text, ordered, "this")
-        return self._quantile(node, ordered.this, quantile.this, inner)
+        if found is None:
+            raise self._refuse(node)
+        return self._of_kind(node, *found, [ordered.this, quantile.this], inner)
 
     def _case(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "ifs", "default")

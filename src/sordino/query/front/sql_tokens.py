@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sordino.errors import UnsupportedSQL
+from sordino.query.aggregates.registry import named_in_sql
 
 __all__ = [
     "CASTS",
@@ -258,7 +259,7 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
         raise _refuse(text, token, ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."))
     if word == "ESCAPE" and after.token_type == _T.STRING:
         raise _refuse(text, token, _PATTERNS)
-    if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS:
+    if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS and named_in_sql(word) is None:
         raise _refuse(text, token, _REFUSED_CALLS[word])
     if after.token_type == _T.L_PAREN and named:
         raise _refuse(

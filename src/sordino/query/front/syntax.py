@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["REFUSED", "SUPPORTED", "Refused", "Supported", "render"]
+from sordino.query.aggregates.registry import kinds
+
+__all__ = ["REFUSED", "Refused", "Supported", "render", "supported"]
 
 _COUNTED = "SELECT COUNT(*) AS n FROM visits WHERE "
 
@@ -62,7 +64,7 @@ def _rows(section: str, *rows: tuple[str, ...]) -> tuple[Supported, ...]:
     return tuple(Supported(section, *row) for row in rows)
 
 
-SUPPORTED: tuple[Supported, ...] = (
+_ROWS: tuple[Supported, ...] = (
     *_rows(
         "Questions",
         ("count", "SELECT COUNT(*) AS n FROM visits", 'question("visits").agg(n=so.count())'),
@@ -168,30 +170,6 @@ SUPPORTED: tuple[Supported, ...] = (
     ),
     *_rows(
         "Aggregates",
-        ("rows", "COUNT(*)", "so.count()"),
-        ("values", "COUNT(cost)", 'so.count("cost")', "values that are not missing"),
-        ("persons", "COUNT(DISTINCT patient_id)", 'so.count_distinct("patient_id")', "the declared person column only"),
-        ("sum", "SUM(cost)", 'so.sum("cost")', "of a condition: how often it is true"),
-        ("mean", "AVG(cost)", 'so.mean("cost")', "MEAN, too"),
-        ("proportion", "AVG(age >= 65)", 'so.mean(so.col("age") >= 65)'),
-        ("of an expression", "SUM(price * quantity)", 'so.sum(so.col("price") * so.col("quantity"))'),
-        ("variance", "VARIANCE(cost)", 'so.variance("cost")', "VAR, VAR_SAMP, too"),
-        ("variance of all", "VAR_POP(cost)", 'so.variance("cost", population=True)'),
-        ("standard deviation", "STDDEV(cost)", 'so.stddev("cost")', "STDDEV_SAMP, too"),
-        ("the same of all", "STDDEV_POP(cost)", 'so.stddev("cost", population=True)'),
-        ("median", "MEDIAN(cost)", 'so.median("cost")'),
-        (
-            "quantile",
-            "QUANTILE(cost, 0.9)",
-            'so.quantile("cost", 0.9)',
-            "QUANTILE_CONT, QUANTILE_DISC, APPROX_QUANTILE, too",
-        ),
-        (
-            "quantile, standard",
-            "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY cost)",
-            'so.quantile("cost", 0.9)',
-            "PERCENTILE_DISC, too",
-        ),
         ("of some rows", "SUM(cost) FILTER (WHERE age >= 65)", 'so.sum("cost").where("age >= 65")'),
         (
             "count some rows",
@@ -274,6 +252,15 @@ SUPPORTED: tuple[Supported, ...] = (
     ),
 )
 
+
+def supported() -> tuple[Supported, ...]:
+    """Everything that can be asked, the registered aggregates among it."""
+    examples = (each for kind in kinds().values() for each in kind.examples)
+    aggregates = tuple(Supported("Aggregates", each.what, each.sql, each.python, each.note) for each in examples)
+    at = next(i for i, row in enumerate(_ROWS) if row.section == "Aggregates")
+    return (*_ROWS[:at], *aggregates, *_ROWS[at:])
+
+
 REFUSED: tuple[Refused, ...] = (
     Refused("all columns", "SELECT * FROM visits", "Name aggregates"),
     Refused("rows", "SELECT age FROM visits", "Add it to GROUP BY"),
@@ -327,9 +314,10 @@ def _code(text: str) -> str:
 def render() -> str:
     """Both tables in Markdown."""
     lines: list[str] = []
-    for section in dict.fromkeys(row.section for row in SUPPORTED):
+    known = supported()
+    for section in dict.fromkeys(row.section for row in known):
         lines += ["", f"### {section}", "", "| what | SQL | Python | note |", "|---|---|---|---|"]
-        rows = (row for row in SUPPORTED if row.section == section)
+        rows = (row for row in known if row.section == section)
         lines += [f"| {row.what} | {_code(row.sql)} | {_code(row.python)} | {_cell(row.note)} |" for row in rows]
     lines += ["", "### Refused", "", "| what | SQL | the error says |", "|---|---|---|"]
     lines += [f"| {row.what} | {_code(row.sql)} | ... {_cell(row.hint)} ... |" for row in REFUSED]

@@ -5,23 +5,24 @@ Where a column is meant, text is its name; where a value is meant, text is text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
+from sordino.query.aggregates.registry import Kind, kinds
 from sordino.query.front import calls
 from sordino.query.tree import Aggregate, Case, Column, Expression, Member, Window
 
 if TYPE_CHECKING:
     from sordino.query.front.python import Question
 
-__all__ = ["ColumnLike", "Measure", "Over", "Term", "When", "bucket", "coalesce", "col", "condition_tree", "count",
-           "count_distinct", "date_part", "date_trunc", "day", "first_value", "greatest", "lag", "lead", "least",
-           "lit", "mean", "median", "month", "over_tree", "quantile", "quarter", "row_number", "stddev", "sum_",
-           "term_tree", "variance", "week", "when", "year"]  # fmt: skip
+__all__ = ["ColumnLike", "Measure", "Over", "Term", "When", "any_", "bucket", "coalesce", "col", "condition_tree",
+           "date_part", "date_trunc", "day", "every", "first_value", "greatest", "lag", "lead", "least", "lit", "max_",
+           "measures", "min_", "month", "over_tree", "quarter", "row_number", "term_tree", "week", "when",
+           "year"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +260,7 @@ def over_tree(
 ) -> Expression:
     """The window that an item of `Question.window` is; count and sum run along the order."""
     if isinstance(item, Measure) and item.tree.function in ("count", "sum"):
-        argument = item.tree.argument
-        return Window(item.tree.function, () if argument is None else (argument,), partition, order)
+        return Window(item.tree.function, item.tree.arguments, partition, order)
     if not isinstance(item, Over):
         rule, hint = "window takes functions of rows in an order", "Write window(order_by='day', k=so.row_number())."
         raise _wrong({name: item}, rule, hint)
@@ -270,22 +270,22 @@ def over_tree(
 
 def min_(x: ColumnLike) -> Measure:
     """The smallest value of one person's rows, for per_person."""
-    return Measure(Aggregate("min", term_tree(x)))
+    return Measure(Aggregate("min", (term_tree(x),)))
 
 
 def max_(x: ColumnLike) -> Measure:
     """The largest value of one person's rows, for per_person."""
-    return Measure(Aggregate("max", term_tree(x)))
+    return Measure(Aggregate("max", (term_tree(x),)))
 
 
 def any_(condition: ColumnLike) -> Measure:
     """Whether one of one person's rows satisfies a condition, for per_person."""
-    return Measure(Aggregate("any", condition_tree(condition)))
+    return Measure(Aggregate("any", (condition_tree(condition),)))
 
 
 def every(condition: ColumnLike) -> Measure:
     """Whether all of one person's rows satisfy a condition, for per_person."""
-    return Measure(Aggregate("every", condition_tree(condition)))
+    return Measure(Aggregate("every", (condition_tree(condition),)))
 
 
 def row_number() -> Over:
@@ -449,41 +449,45 @@ def day(x: ColumnLike) -> Term:
     return _method(x).day()
 
 
-def count(x: ColumnLike | None = None) -> Measure:
-    """The number of rows, or of rows where `x` is not missing."""
-    return Measure(calls.aggregate("count", None if x is None else term_tree(x)))
+def measures() -> dict[str, Callable[..., Measure]]:
+    """The functions of all aggregates, by their names in Python."""
+    found: dict[str, list[Kind]] = {}
+    for kind in kinds().values():
+        for name in (kind.python, *map(str.lower, kind.fixed)):
+            found.setdefault(name, []).append(kind)
+    return {name: _measure(name, of) for name, of in found.items()}
 
 
-def count_distinct(person: ColumnLike) -> Measure:
-    """The number of persons."""
-    return Measure(calls.aggregate("count_distinct", term_tree(person)))
+def _measure(name: str, of: list[Kind]) -> Callable[..., Measure]:
+    """The function of one aggregate, or of several that an option tells apart, with a signature of its own."""
+    plain = next(kind for kind in of if kind.option is None)
+    options = {kind.option: kind for kind in of if kind.option is not None}
+    fixed = plain.fixed.get(name.upper())
+    least = len(plain.arguments) if plain.least is None else plain.least
+    parameters = [
+        Parameter(
+            word, Parameter.POSITIONAL_OR_KEYWORD, annotation=ColumnLike, default=Parameter.empty if i < least else None
+        )
+        for i, word in enumerate(plain.arguments)
+    ]
+    if plain.parameter is not None and fixed is None:
+        parameters.append(Parameter(plain.parameter, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any))
+    parameters += [Parameter(word, Parameter.KEYWORD_ONLY, annotation=bool, default=False) for word in options]
+    signature = Signature(parameters, return_annotation=Measure)
 
+    def measure(*positional: Any, **named: Any) -> Measure:
+        try:
+            bound = signature.bind(*positional, **named).arguments
+        except TypeError as error:
+            raise InvalidInput(f"{name}{signature}", f"{error}", f"Write {plain.examples[0].python}.") from error
+        kind = next((kind for option, kind in options.items() if bound.get(option)), plain)
+        given = [bound[word] for word in plain.arguments if bound.get(word) is not None]
+        level = fixed
+        if plain.parameter is not None and level is None:
+            level = decimal_reading(plain.parameter, bound[plain.parameter])
+        return Measure(kind.form(tuple(map(term_tree, given)), level))
 
-def sum_(x: ColumnLike) -> Measure:
-    """The sum; of a condition, the number of rows where it is true."""
-    return Measure(calls.aggregate("sum", term_tree(x)))
-
-
-def mean(x: ColumnLike) -> Measure:
-    """The mean; of a condition, the proportion of rows where it is true."""
-    return Measure(calls.aggregate("avg", term_tree(x)))
-
-
-def variance(x: ColumnLike, *, population: bool = False) -> Measure:
-    """The variance, of the sample unless told."""
-    return Measure(calls.aggregate("var_pop" if population else "var_samp", term_tree(x)))
-
-
-def stddev(x: ColumnLike, *, population: bool = False) -> Measure:
-    """The standard deviation, of the sample unless told."""
-    return Measure(calls.aggregate("stddev_pop" if population else "stddev_samp", term_tree(x)))
-
-
-def quantile(x: ColumnLike, level: Any) -> Measure:
-    """The value below which that share of the rows lies."""
-    return Measure(calls.aggregate("quantile", term_tree(x), decimal_reading("level", level)))
-
-
-def median(x: ColumnLike) -> Measure:
-    """The quantile of level 1/2."""
-    return quantile(x, Fraction(1, 2))
+    measure.__name__ = measure.__qualname__ = name
+    measure.__doc__ = plain.says if fixed is None else f"The {plain.name} of {plain.parameter} {fixed}."
+    measure.__signature__ = signature  # type: ignore[attr-defined]
+    return measure

@@ -15,10 +15,11 @@ from fractions import Fraction
 from typing import assert_never
 
 from sordino.errors import InvalidInput
-from sordino.query.front.calls import AGGREGATES, WITHIN_PERSON, check_name, number
+from sordino.query.aggregates.registry import kind_of
+from sordino.query.front.calls import check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
-from sordino.query.front.shapes import check_query
+from sordino.query.front.shapes import WITHIN_PERSON, check_query
 from sordino.query.tree import (
     Aggregate,
     Call,
@@ -180,17 +181,9 @@ class _Writer:
 
     def aggregate(self, value: Aggregate) -> str:
         """An aggregate of a group's rows."""
-        x = "*" if value.argument is None else self.text(value.argument)
         if value.function in WITHIN_PERSON:
-            return f"{WITHIN_PERSON[value.function]}({x})"
-        if value.function not in AGGREGATES:
-            raise InvalidInput(value.function, "there is no such aggregate", "`sordino docs sql` lists what there is.")
-        if value.function == "count_distinct":
-            x = f"DISTINCT {x}"
-        if value.function == "quantile" and value.parameter == Fraction(1, 2):
-            return f"MEDIAN({x})"
-        level = "" if value.parameter is None else ", " + self.text(number(value.parameter))
-        return f"{value.function.removesuffix('_distinct').upper()}({x}{level})"
+            return f"{WITHIN_PERSON[value.function]}({self._list(value.arguments)})"
+        return kind_of(value).text(value, map(self.text, value.arguments), lambda level: self.text(number(level)))
 
 
 def _name(name: str) -> str:

@@ -1,0 +1,40 @@
+"""What is known of an argument of an aggregate while planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sordino.errors import InvalidInput
+from sordino.query.aggregates.grid import Grid
+from sordino.query.meaning.expressions import indicator, quantised
+from sordino.query.typed import Typed
+from sordino.query.types import Number, Truth
+
+__all__ = ["Argument"]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument: what to call it, its type and SQL, and whether all rows have a value and their number is public."""
+
+    what: str
+    typed: Typed
+    known: bool = False
+
+    def grid(self, function: str, most: int) -> Grid:
+        """The grid of its values, with at most this many steps; refuses what is neither a number nor a condition."""
+        kind = self._number.type
+        if isinstance(kind, Number):
+            return Grid.of(kind, self.what, most)
+        rule = f"{function.upper()} needs a number or a condition, not {type(kind).__name__.lower()}"
+        raise InvalidInput(self.what, rule, "Use COUNT, or group by it.")
+
+    def steps(self, grid: Grid) -> exp.Expr:
+        """SQL of the whole number of steps of each row's value, NULL where it has none."""
+        return quantised(self._number, grid.step, grid.lower, grid.upper)
+
+    @property
+    def _number(self) -> Typed:
+        return indicator(self.typed) if isinstance(self.typed.type, Truth) else self.typed

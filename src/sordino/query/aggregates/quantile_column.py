@@ -1,0 +1,130 @@
+"""QUANTILE(x, level): all levels of one column are drawn together, from the weights of its values (quantiles.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from sqlglot import exp
+
+from sordino.privacy.exact import four_digits, readable
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.draws import Cells, Draws
+from sordino.query.aggregates.estimates import Estimated, Estimates
+from sordino.query.aggregates.grid import Grid
+from sordino.query.aggregates.quantiles import QuantileEstimate, interval_rank, noisy_quantiles, rank_error, rates
+from sordino.query.aggregates.registry import Example, Kind
+from sordino.query.tree import Aggregate
+
+__all__ = ["KINDS", "MOST_POSITIONS", "QuantileColumn"]
+
+MOST_POSITIONS = 2**20
+
+
+@dataclass(frozen=True)
+class QuantileColumn(Draws):
+    """Quantiles of one column, all for one charge."""
+
+    noun: ClassVar[str] = "quantiles"
+    points: Grid
+    levels: tuple[Fraction, ...]
+
+    @property
+    def positions(self) -> int:
+        """The points of the grid."""
+        return self.points.cells + 1
+
+    @property
+    def first(self) -> int:
+        """The first point of the grid."""
+        return self.points.first
+
+    @property
+    def draws(self) -> int:
+        """One for each level."""
+        return len(self.levels)
+
+    @property
+    def label(self) -> str:
+        """The column and its grid."""
+        return f"of {self.what} on {self.positions:,} points, step {readable(self.points.step)}"
+
+    def value(self, argument: Argument) -> exp.Expr:
+        """The steps of the value."""
+        return argument.steps(self.points)
+
+    def draw(self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction) -> tuple[QuantileEstimate, ...]:
+        """Theorems of quantiles.md."""
+        values, weights = cells
+        rate, flank_rate = rates(epsilon, l1)
+        return noisy_quantiles(
+            values, weights, positions=self.positions, levels=self.levels, rate=rate, flank_rate=flank_rate,
+            confidence=confidence,
+        )  # fmt: skip
+
+    def exactly(self, cells: Cells) -> tuple[QuantileEstimate, ...]:
+        """The smallest value with at least the level's share of the rows at or below it."""
+        values, weights = cells
+        below = np.cumsum(weights)
+        found = []
+        for level in self.levels:
+            at = int(np.searchsorted(below, float(level) * below[-1])) if len(below) else 0
+            value = int(values[min(at, len(values) - 1)]) if len(values) else 0
+            found.append(QuantileEstimate(value, value, value))
+        return tuple(found)
+
+    def estimated(self, value: Aggregate, drawn: list[tuple[Any, ...]]) -> Estimated:
+        """The level's points."""
+        at = self.levels.index(value.parameter or Fraction(0))
+        rows = [group[at] for group in drawn]
+        step, first = self.points.step, self.points.first
+        ends = ([float(step * (first + getattr(row, end))) for row in rows] for end in ("value", "low", "high"))
+        return Estimated(Estimates(*(np.array(end, float) for end in ends)), self.points.whole)
+
+    def errors(self, epsilon: Fraction, l1: int, unit: int, confidence: Fraction) -> list[str]:
+        """By how many rows each level's rank may be off."""
+        rate, flank = rates(epsilon, l1)
+        count, lines = len(self.levels), []
+        for level in self.levels:
+            rank = rank_error(rate, confidence, levels=count, level=level) / unit
+            text = f"exponential mechanism; level {readable(level)}: rank within about {four_digits(rank)} rows"
+            if flank is not None:
+                wide = interval_rank(flank, self.positions, confidence, levels=count, level=level)
+                text += f", interval about ± {four_digits(wide / unit)} rows"
+            lines.append(text)
+        return lines
+
+
+def _drawn(arguments: tuple[Argument, ...], levels: tuple[Fraction, ...]) -> Draws:
+    (argument,) = arguments
+    return QuantileColumn(argument.what, argument.grid("quantile", MOST_POSITIONS), levels)
+
+
+KINDS = (
+    Kind(
+        "quantile",
+        ("QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC"),
+        "quantile",
+        "The value below which that share of the rows lies.",
+        (
+            Example(
+                "quantile",
+                "QUANTILE(cost, 0.9)",
+                'so.quantile("cost", 0.9)',
+                "QUANTILE_CONT, QUANTILE_DISC, APPROX_QUANTILE, too",
+            ),
+            Example("median", "MEDIAN(cost)", 'so.median("cost")'),
+            Example(
+                "quantile, standard",
+                "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY cost)",
+                'so.quantile("cost", 0.9)',
+                "PERCENTILE_DISC, too",
+            ),
+        ),
+        draws=_drawn,
+        parameter="level",
+        fixed={"MEDIAN": Fraction(1, 2)},
+    ),
+)
