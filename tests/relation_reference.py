@@ -396,7 +396,7 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
             continue
         name = f"aggregate {len(known)}"
         aggregate, limits = _inside(part, tree.Aggregate)  # type: ignore[misc]
-        argument = aggregate.argument
+        argument = aggregate.arguments[0] if aggregate.arguments else None
         kind = None if argument is None else rows.type_of(argument, first)
         cells = [[None if argument is None else evaluate(argument, row) for row in own] for own in groups.values()]
         kinds[name], results = _aggregate(aggregate, kind, cells, rows.most, limits)
@@ -431,7 +431,7 @@ def _aggregate(
     present = [[v for v in own if v is not None] for own in groups]
     match function:
         case "count":
-            counts = [len(own) for own in (groups if aggregate.argument is None else present)]
+            counts = [len(own) for own in (groups if not aggregate.arguments else present)]
             return _cut(counts, 0, most, Fraction(1), limits)
         case "count_distinct":
             return _cut([len(set(own)) for own in present], 0, most, Fraction(1), limits)
