@@ -214,12 +214,12 @@ class Keys:
 def _cells_of(rng: random.Random, table: Declared) -> list[Row]:
     """Some rows of one person in one table: none, a few, or equal or extreme ones."""
     style = rng.random()
-    if style < 0.2:
+    if style < 0.12:
         return []
-    if style < 0.6:
-        return [_row(rng, table) for _ in range(rng.randint(1, 3))]
+    if style < 0.55:
+        return [_row(rng, table) for _ in range(rng.randint(1, 4))]
     end, count = rng.randint(0, 1), rng.choice([1, 2, 4, 7])
-    if style < 0.8:
+    if style < 0.75:
         return [_extreme(rng, table, end)] * count
     return [_extreme(rng, table, end) for _ in range(count)]
 
@@ -303,7 +303,7 @@ def random_state(rng: random.Random, world: World, keys: Keys) -> State:
         return State({}, nobody)
     for kind in ("p", "q"):
         names = _PEOPLE[world.people[kind]][1][:-1] if world.of(kind) else []
-        for person in rng.sample(names, min(len(names), rng.randint(1, 4))):
+        for person in rng.sample(names, min(len(names), rng.randint(2, 5))):
             people[kind, person] = bundle(rng, world, kind, person, keys)
         if names:
             for name, rows in bundle(rng, world, kind, None, keys).items():

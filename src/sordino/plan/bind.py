@@ -456,7 +456,9 @@ class _Binder:
             raise InvalidInput("OVER (...)", rule, "Declare the unit of the table as a column, or ask with GROUP BY.")
         found: dict[tree.Expression, Typed] = {}
         values: dict[str, exp.Expr] = {}
-        cells = [column(field.alias) for field in relation.fields if field.type is not None]
+        # keys that are no columns count too: a later join on them would tell rows apart that tie in all others
+        cells = [column(field.alias) if field.type is None else field.typed.sql for field in relation.fields
+                 if field.alias != PERSON]  # fmt: skip
         for part in wanted:
             window, limits = _window(part) or (None, None)
             if window is None:
