@@ -11,6 +11,7 @@ import logging
 import random
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -21,11 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine_plug import Plug
 from query import nasty
 from query_cases import Questions, World, random_rows, random_world
-from sordino.engines.engine import Exact
+from sordino.engines.duckdb import DuckDB
 from sordino.errors import BudgetExceeded, EngineFailed, InvalidDeclaration, InvalidInput, SordinoError
-from sordino.plan.statement import Statement
 from sordino.query import tree
 from sordino.query.dataset import Dataset
 from sordino.query.types import Number
@@ -82,39 +83,6 @@ def canary_rows(rng: random.Random, world: World) -> list[dict[str, Any]]:
     ]
 
 
-class Counted:
-    """An engine that counts what runs."""
-
-    def __init__(self, engine: Any) -> None:
-        self._inner, self.runs = engine, 0
-        self.dialect = engine.dialect
-
-    def run(self, statement: Statement) -> Exact:
-        self.runs += 1
-        found: Exact = self._inner.run(statement)
-        return found
-
-    def expect_unchanged(self) -> None:
-        self._inner.expect_unchanged()
-
-    @property
-    def progress(self) -> float | None:
-        found: float | None = self._inner.progress
-        return found
-
-    def interrupt(self) -> None:
-        self._inner.interrupt()
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-def counted(session: Session) -> Counted:
-    engine = Counted(session._engine)
-    session._engine = engine
-    return engine
-
-
 def test_answered_questions_show_no_cell(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     asked = 0
@@ -122,7 +90,8 @@ def test_answered_questions_show_no_cell(capfd: pytest.CaptureFixture[str], capl
         rng = random.Random(seed)
         world = canary_world(rng)
         dataset = world.dataset(world.table(canary_rows(rng, world)))
-        with Session(dataset, threads=1) as session:
+        plug = Plug(threads=1)
+        with Session(dataset, engine=plug) as session:
             while asked < 3 * (seed + 1):
                 query = Questions(rng, world).one()
                 try:
@@ -131,13 +100,13 @@ def test_answered_questions_show_no_cell(capfd: pytest.CaptureFixture[str], capl
                     assert_silent(error)
                     continue
                 asked += 1
-                exacts = [session._engine.run(statement) for statement in plan.statements]
+                exacts = [plug.run(statement) for statement in plan.statements]
                 groups = exact_groups(plan, exacts)
                 shown = [str(plan), repr(plan), plan.sql(), repr(plan.charge), repr(exacts), repr(groups), repr(dataset)]
                 answer = session.run(query, epsilon=1)
                 shown += [
                     repr(session),
-                    repr(session._engine),
+                    repr(plug.duckdb),
                     repr(session.receipts),
                     str(session.remaining),
                     answer.privacy,
@@ -207,7 +176,7 @@ COSTS: list[dict[str, Any]] = [
 ]
 
 
-def small_session(**options: Any) -> Session:
+def small_session(plug: Plug) -> Session:
     table = pa.table({"id": TOKENS, "t": TOKENS[::-1], "x": list(range(40)), "y": [0.5] * 40})
     columns: dict[str, dict[str, Any]] = {
         "t": {"type": "text"},
@@ -215,12 +184,12 @@ def small_session(**options: Any) -> Session:
         "y": {"type": "float"},
     }
     budget = {"epsilon": 100, "delta": 1e-6}
-    return Session(Dataset(table, unit="id", max_rows=2, max_groups=1, columns=columns, budget=budget), threads=1, **options)
+    return Session(Dataset(table, unit="id", max_rows=2, max_groups=1, columns=columns, budget=budget), engine=plug)
 
 
 def test_refused_questions_touch_no_data_and_cost_nothing() -> None:
-    with small_session() as session:
-        engine = counted(session)
+    plug = Plug(threads=1)
+    with small_session(plug) as session:
         before = session.remaining
         for text in REFUSED:
             with pytest.raises(InvalidInput) as refused:
@@ -230,19 +199,19 @@ def test_refused_questions_touch_no_data_and_cost_nothing() -> None:
             with pytest.raises(SordinoError) as wrong:
                 session.sql("SELECT SUM(x) AS s FROM data", **cost)
             assert_silent(wrong.value)
-        assert (engine.runs, session.remaining, session.receipts) == (0, before, ())
+        assert (plug.runs, session.remaining, session.receipts) == ([], before, ())
         session.sql("SELECT SUM(x) AS s FROM data", epsilon=1)
-        assert engine.runs == 1
+        assert len(plug.runs) == 1
         assert session.remaining != before
 
 
 def test_an_empty_budget_touches_no_data() -> None:
-    with small_session() as session:
-        engine = counted(session)
+    plug = Plug(threads=1)
+    with small_session(plug) as session:
         with pytest.raises(BudgetExceeded) as error:
             session.sql("SELECT SUM(x) AS s FROM data", epsilon=1000)
         assert_silent(error.value)
-        assert engine.runs == 0
+        assert plug.runs == []
 
 
 class Failing:
@@ -274,15 +243,16 @@ ERRORS = [
 def test_engine_failures_say_nothing(
     kind: type[Exception], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with small_session() as session:
+    plug = Plug(threads=1)
+    with small_session(plug) as session:
         before = session.remaining
-        real = session._engine._connection  # type: ignore[attr-defined]
-        session._engine._connection = Failing(_unicode_error if kind is UnicodeDecodeError else kind)  # type: ignore[attr-defined, arg-type]
+        real = plug.duckdb._connection
+        plug.duckdb._connection = Failing(_unicode_error if kind is UnicodeDecodeError else kind)  # type: ignore[assignment, arg-type]
         with pytest.raises(EngineFailed) as failed:
             session.sql("SELECT SUM(x) AS s FROM data", epsilon=1)
         assert session.remaining != before
         assert_silent(failed.value)
-        session._engine._connection = real  # type: ignore[attr-defined]
+        plug.duckdb._connection = real
     out, err = capfd.readouterr()
     assert leaked(out + err + caplog.text) == []
 
@@ -426,15 +396,16 @@ def test_the_engine_is_locked(text: str, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("x\n1\n")
     before = sorted(tmp_path.iterdir())
     columns = {"x": {"type": "int", "min": 0, "max": 9}}
-    with Session(Dataset(tmp_path / "declared.parquet", unit="row", columns=columns, budget={"epsilon": 1})) as session:
-        connection = session._engine._connection  # type: ignore[attr-defined]
+    dataset = Dataset(tmp_path / "declared.parquet", unit="row", columns=columns)
+    with closing(DuckDB(dataset.tables.values())) as engine:
+        connection = engine._connection
         with pytest.raises(duckdb.Error):
             connection.execute(text.format(tmp_path)).fetchall()
         assert connection.execute("SELECT COUNT(*) FROM gate.declared").fetchall() == [(2,)]
     assert sorted(tmp_path.iterdir()) == before
 
 
-def nasty_session() -> tuple[Session, list[dict[str, Any]]]:
+def nasty_session(plug: Plug) -> tuple[Session, list[dict[str, Any]]]:
     """All columns of query/nasty.py, full of nasty cells."""
     rows = nasty.raw_rows(120, seed=3)
     rng = random.Random(3)
@@ -449,12 +420,14 @@ def nasty_session() -> tuple[Session, list[dict[str, Any]]]:
     )
     table = dataclasses.replace(seed.tables["data"], columns=nasty.COLUMNS)
     return Session(
-        Dataset(tables={"data": table}, budget={"epsilon": 10**6, "delta": 0.1}, reserved_delta=Fraction(1, 100))
+        Dataset(tables={"data": table}, budget={"epsilon": 10**6, "delta": 0.1}, reserved_delta=Fraction(1, 100)),
+        engine=plug,
     ), rows
 
 
 def _never_fails(seeds: Sequence[int], depth: int) -> int:
-    session, _ = nasty_session()
+    plug = Plug()
+    session, _ = nasty_session(plug)
     admitted = 0
     with session:
         for seed in seeds:
@@ -478,7 +451,7 @@ def _never_fails(seeds: Sequence[int], depth: int) -> int:
                 plan = session.preview(query, epsilon=1)
             except InvalidInput:
                 continue
-            exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+            plug.exact_groups(plan)
             admitted += 1
     return admitted
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
+from engine_plug import Plug
+from sordino.engines.duckdb import DuckDB
 from sordino.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -26,7 +30,8 @@ from sordino.errors import (
 )
 from sordino.ledger.receipt import Receipt
 from sordino.query.aggregates.quantiles import noisy_quantiles
-from sordino.release import exact_groups, noisy_groups
+from sordino.query.dataset import Table
+from sordino.release import noisy_groups
 from tape import Tape, replay
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -66,8 +71,13 @@ def declared(table: pa.Table | None = None, **options: Any) -> so.Dataset:
 
 
 @pytest.fixture(scope="module")
-def session() -> so.Session:
-    return so.Session(declared(budget=so.Budget(10_000, 1e-6)))
+def plug() -> Plug:
+    return Plug()
+
+
+@pytest.fixture(scope="module")
+def session(plug: Plug) -> so.Session:
+    return so.Session(declared(budget=so.Budget(10_000, 1e-6)), engine=plug)
 
 
 def test_answers_are_near_the_truth(session: so.Session) -> None:
@@ -157,11 +167,11 @@ def test_having_keeps_groups_that_are_empty_or_small(session: so.Session) -> Non
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, mechanism: Any) -> None:
+def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, plug: Plug, mechanism: Any) -> None:
     """What is added to the exact sums is what the channel's mechanism draws next, for every group and coordinate."""
     sql = "SELECT ward, COUNT(*) AS n, AVG(age) AS a, STDDEV(cost) AS c, COUNT(DISTINCT pid) AS p FROM visits GROUP BY ward"
     plan = session.preview(sql, epsilon=1, mechanism=mechanism)
-    groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+    groups = plug.exact_groups(plan)
     with replay(Tape(8)):
         noisy = noisy_groups(groups, plan)
     with replay(Tape(8)):
@@ -241,11 +251,9 @@ def test_spending_is_exact_and_refused_when_it_no_longer_fits() -> None:
         assert len(session.receipts) == 10
 
 
-def test_previews_and_refusals_are_free_and_read_nothing(session: so.Session) -> None:
-    with so.Session(declared()) as fresh:
-        runs: list[object] = []
-        run = fresh._engine.run
-        fresh._engine.run = lambda statement: runs.append(statement) or run(statement)  # type: ignore[method-assign,func-returns-value]
+def test_previews_and_refusals_are_free_and_read_nothing() -> None:
+    plug = Plug()
+    with so.Session(declared(), engine=plug) as fresh:
         fresh.preview("SELECT city, COUNT(*) FROM visits GROUP BY city", epsilon=1)
         bad: list[dict[str, Any]] = [
             {"query": "SELECT COUNT(*) FROM visits", "epsilon": -1},
@@ -257,7 +265,7 @@ def test_previews_and_refusals_are_free_and_read_nothing(session: so.Session) ->
         for arguments in bad:
             with pytest.raises(SordinoError):
                 fresh.sql(**arguments)
-        assert runs == []
+        assert plug.runs == []
         assert fresh.remaining.pure == 10
         assert fresh.receipts == ()
 
@@ -384,13 +392,18 @@ def test_the_same_request_is_drawn_once(people: so.Dataset) -> None:
         assert len(session.receipts) == 1
 
 
-def test_a_failing_query_forfeits_its_charge(people: so.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    with so.Session(people) as session:
+def _raised(error: type[BaseException], _: object) -> None:
+    raise error
+
+
+def test_a_failing_query_forfeits_its_charge(people: so.Dataset) -> None:
+    plug = Plug()
+    with so.Session(people, engine=plug) as session:
         for error, seen in ((RuntimeError, EngineFailed), (KeyboardInterrupt, KeyboardInterrupt)):
-            with monkeypatch.context() as patch:
-                patch.setattr(session._engine, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
-                with pytest.raises(seen):
-                    session.sql(COUNT, epsilon=Fraction(1, 4), request_id=seen.__name__)
+            plug.before = partial(_raised, error)
+            with pytest.raises(seen):
+                session.sql(COUNT, epsilon=Fraction(1, 4), request_id=seen.__name__)
+            plug.before = lambda _: None
             with pytest.raises(RequestRefused, match="its query failed"):
                 session.sql(COUNT, epsilon=Fraction(1, 4), request_id=seen.__name__)
         assert session.remaining.pure == Fraction(1, 2)
@@ -515,8 +528,15 @@ def test_a_forked_child_is_refused_before_it_is_charged(people: so.Dataset) -> N
 
 
 def test_a_session_that_nobody_closes_leaves_no_folder(people: so.Dataset) -> None:
-    session = so.Session(people)
-    folder = session._engine._scratch.path  # type: ignore[attr-defined]
+    folders: list[Path] = []
+
+    def opened(tables: Sequence[Table]) -> DuckDB:
+        engine = DuckDB(tables)
+        folders.append(engine._scratch.path)
+        return engine
+
+    session = so.Session(people, engine=opened)
+    (folder,) = folders
     assert folder.exists()
     del session
     gc.collect()

@@ -20,6 +20,7 @@ from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
+from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
 from sordino.plan.releases import Drawn, Sums
@@ -107,7 +108,7 @@ def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Ans
     return finished(noisy, groups.public, plan, receipt)
 
 
-def rehearse(plan: Plan, dialect: str = "duckdb") -> None:
+def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
     """Answer made-up numbers before anything is charged: whatever could fail without data being at fault fails here.
 
     The promise, the notes and the SQL are made now and kept by the plan. Noise, intervals, HAVING, ORDER BY and the stored

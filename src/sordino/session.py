@@ -13,13 +13,14 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
-from sordino.engines.engine import Engine
+from sordino.engines.engine import Engine, Opener
 from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
 from sordino.errors import EngineFailed, InvalidInput, SordinoError
@@ -46,7 +47,8 @@ class Session:
 
     Budget and ledger are the dataset's unless others are given here. The ledger of a declaration file is beside it unless
     told otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory.
-    `analyst` is who asks, where the owner gave sub-budgets. `memory` ("2GB") and `threads` bound what the engine uses.
+    `analyst` is who asks, where the owner gave sub-budgets. `memory` ("2GB") and `threads` bound what DuckDB uses, which
+    answers unless another `engine` is given: a function that opens the tables, such as a class with the methods of `Engine`.
 
     Example:
         >>> import pyarrow as pa
@@ -68,19 +70,21 @@ class Session:
         analyst: str | None = None,
         memory: str | None = None,
         threads: int | None = None,
+        engine: Opener | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise InvalidInput(
                 show(type(dataset).__name__), "a session needs a Dataset", "Pass Dataset.load('visits.toml')."
             )
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
+        opener = _opener(engine, memory, threads)
         self.analyst = None if analyst is None else checked_analyst(analyst)
         self._process: int | None = os.getpid()
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
             stack.callback(self.ledger.close)
-            self._engine: Engine = DuckDB(dataset.tables.values(), memory=memory, threads=threads)
+            self._engine: Engine = opener(tuple(self.dataset.tables.values()))
             stack.pop_all()
 
     @takes_offer
@@ -211,3 +215,16 @@ class Session:
         except SordinoError:  # closed, or its ledger cannot be read
             left = "nothing can be asked"
         return f"Session({', '.join(self.dataset.tables)}; {left})"
+
+
+def _opener(engine: Opener | None, memory: str | None, threads: int | None) -> Opener:
+    """What opens the tables: DuckDB within its limits, or what was given."""
+    if engine is None:
+        return partial(DuckDB, memory=memory, threads=threads)
+    if not callable(engine):
+        rule = "an engine is given as a function that opens tables, so that it holds those of the session"
+        raise InvalidInput(f"engine = {show(type(engine).__name__)}", rule, "Pass engine=DuckDB or the like.")
+    if memory is not None or threads is not None:
+        rule = "memory and threads are limits of the default engine"
+        raise InvalidInput("an engine with memory or threads", rule, "Pass engine=partial(DuckDB, memory=..., threads=...).")
+    return engine

@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sordino as so
+from engine_plug import Plug
 from sordino.engines.duckdb import DuckDB
 from sordino.errors import EngineFailed, InvalidDeclaration
 from sordino.plan.statement import Statement
-from sordino.release import exact_groups
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "ward": {"type": "category", "values": ["A", "B"]},
@@ -95,23 +95,25 @@ def declared(source: Any, **options: Any) -> so.Dataset:
     return so.Dataset(source, name="data", columns=columns, budget=so.Budget(100, 1e-6), **bounds)
 
 
-def exact(session: so.Session, sql: str = SQL) -> Any:
-    made = session.preview(sql, epsilon=1)
-    groups = exact_groups(made, [session._engine.run(statement) for statement in made.statements])
+def exact(dataset: so.Dataset, sql: str = SQL, **limits: Any) -> Any:
+    plug = Plug(**limits)
+    with so.Session(dataset, engine=plug) as session:
+        groups = plug.exact_groups(session.preview(sql, epsilon=1))
     cells = [[(c.tolist(), w.tolist()) for c, w in column] for column in groups.cells.values()]
     return [vector.tolist() for vector in groups.vectors.values()], cells
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
-    with so.Session(declared(SOURCES[kind](tmp_path))) as session, so.Session(declared(TABLE)) as plain:
-        assert exact(session) == exact(plain)
+    dataset = declared(SOURCES[kind](tmp_path))
+    assert exact(dataset) == exact(declared(TABLE))
+    with so.Session(dataset) as session:
         assert session.sql(SQL, epsilon=1).names == ("ward", "n", "a", "c", "s", "m", "p")
 
 
 def test_the_integers_are_right() -> None:
-    with so.Session(declared(TABLE, max_groups=2)) as session:
-        vectors, cells = exact(session, "SELECT ward, COUNT(*), COUNT(DISTINCT pid) FROM data GROUP BY ward")
+    sql = "SELECT ward, COUNT(*), COUNT(DISTINCT pid) FROM data GROUP BY ward"
+    vectors, cells = exact(declared(TABLE, max_groups=2), sql)
     assert vectors == [[[2], [1]], [[2], [1]]]
     assert cells == []
 
@@ -212,8 +214,7 @@ CSV = "pid,ward,age,cost,day,smoker\n"
 def test_odd_csv_cells_become_null(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_text(CSV + 'p1,A,ten,nan,2024-99-01,maybe\np2,"B\n",5,inf,,\n')
-    with so.Session(declared(path)) as session:
-        vectors, _ = exact(session, "SELECT COUNT(*), COUNT(age), COUNT(day) FROM data")
+    vectors, _ = exact(declared(path), "SELECT COUNT(*), COUNT(age), COUNT(day) FROM data")
     assert vectors == [[[1]], [[0]], [[2]]]
 
 
@@ -235,8 +236,8 @@ def test_records_with_line_breaks_are_never_split(tmp_path: Path) -> None:
     inner = 'q"",B,1,1,,\n' * 20
     path.write_text(CSV + before + f'p0,"{inner}",1,1,,\n' * 50 + line.format(1))
     columns = {"age": COLUMNS["age"]}
-    with so.Session(declared(path, unit="row", columns=columns, max_rows=None, max_groups=None)) as session:
-        vectors, _ = exact(session, "SELECT COUNT(*) FROM data")
+    dataset = declared(path, unit="row", columns=columns, max_rows=None, max_groups=None)
+    vectors, _ = exact(dataset, "SELECT COUNT(*) FROM data")
     assert vectors == [[[before.count("\n") + 51]]]
 
 
@@ -267,10 +268,8 @@ def test_sums_do_not_depend_on_threads_or_order() -> None:
     columns = {"ward": COLUMNS["ward"], "cost": {"type": "float", "min": -1e15, "max": 1e15, "step": 0.5}}
     found = []
     for threads, order in ((1, np.arange(size)), (2, rng.permutation(size)), (4, np.argsort(cost))):
-        with so.Session(declared(table.take(pa.array(order)), columns=columns), threads=threads) as session:
-            found.append(
-                exact(session, "SELECT ward, SUM(cost), AVG(cost), STDDEV(cost), MEDIAN(cost) FROM data GROUP BY ward")
-            )
+        sql = "SELECT ward, SUM(cost), AVG(cost), STDDEV(cost), MEDIAN(cost) FROM data GROUP BY ward"
+        found.append(exact(declared(table.take(pa.array(order)), columns=columns), sql, threads=threads))
     assert found[0] == found[1] == found[2]
 
 

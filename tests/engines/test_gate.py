@@ -14,7 +14,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
+from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import sordino as so
+from engine_plug import Plug
 from sordino.engines.duckdb import DuckDB, database, scratch
 from sordino.engines.duckdb.sources import one_file
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement
 from sordino.query.tree import Aggregate, Call, Column, Expression, Literal, Output, Query, Table
-from sordino.release import exact_groups
 
 AGE: dict[str, Any] = {"type": "int", "min": 0, "max": 100}
 
@@ -45,9 +47,9 @@ def declared(source: Any, columns: dict[str, Any] | None = None, **options: Any)
 
 
 def exact(dataset: so.Dataset, sql: str | Query = "SELECT COUNT(*) AS n FROM data") -> Any:
-    with so.Session(dataset) as session:
-        made = session.preview(sql, epsilon=1)
-        groups = exact_groups(made, [session._engine.run(statement) for statement in made.statements])
+    plug = Plug()
+    with so.Session(dataset, engine=plug) as session:
+        groups = plug.exact_groups(session.preview(sql, epsilon=1))
         return (
             groups.keys,
             [vector.tolist() for vector in groups.vectors.values()],
@@ -453,6 +455,7 @@ def calls() -> Iterator[tuple[str, Expression]]:
         ("d", UNITS, PARTS),
         ("m", [*UNITS, "hour"], [*PARTS, *CLOCK]),
         ("z", [*UNITS, "hour"], [*PARTS, *CLOCK]),
+        ("w", [*UNITS, *CLOCK], [*PARTS, *CLOCK]),
         ("s", UNITS, PARTS),
     ):
         for unit in units:
@@ -475,22 +478,66 @@ def calls() -> Iterator[tuple[str, Expression]]:
     yield "length", Call(">", (Call("length", (Column("t"),)), Literal(2)))
     yield "substr", Call("=", (Call("substr", (Column("t"), Literal(2), Literal(3))), Literal("a")))
     yield "like", Call("like", (Column("t"), Literal("%a_%")))
+    yield "ilike", Call("ilike", (Column("t"), Literal("%A_%")))
+    yield "||", Call("=", (Call("||", (Call("substr", (Column("t"), Literal(1), Literal(5))), Literal("a"))), Literal("a")))
+    for name in ("ln", "log10", "exp", "sqrt"):
+        for column in ("x", "y", "h", "u"):
+            yield f"{name} {column}", Call(">", (Call(name, (Column(column),)), Literal(0)))
+    for x, y in product("xyhu", repeat=2):
+        yield f"power {x} {y}", Call(">", (Call("power", (Column(x), Column(y))), Literal(0)))
+    for column in "dmzsw":
+        for name in ("dayname", "monthname"):
+            yield (
+                f"{name} {column}",
+                Call("=", (Call(name, (Column(column),)), Literal("Monday" if name[0] == "d" else "May"))),
+            )
+        for width in (
+            "1 day",
+            "9999 weeks",
+            "5 months",
+            "9999 years",
+            *(("7 minutes", "9999 hours") if column != "d" else ()),
+        ):
+            yield f"{width} {column}", Call("is_null", (Call("time_bucket", (Literal(width), Column(column))),))
+        for other, unit in product("dw", ("year", "day")):
+            yield (
+                f"{unit} {column} {other}",
+                Call(">", (Call("date_diff", (Literal(unit), Column(column), Column(other))), Literal(2))),
+            )
+        for kind in ("date", "timestamp"):
+            yield f"{kind} {column}", Call("is_null", (Call("cast", (Literal(kind), Column(column))),))
+        yield (
+            f"clamp {column}",
+            Call("is_null", (Call("clamp", (Column(column), Literal("2020-01-01"), Literal("2021-01-01"))),)),
+        )
+    for column in ("x", "y", "h"):
+        yield f"cast {column}", Call(">", (Call("cast", (Literal("integer"), Column(column))), Literal(2)))
+    for column in ("x", "y", "h", "u"):
+        yield (
+            f"clamp {column}",
+            Call(">", (Call("clamp", (Column(column), Literal(-1), Literal(Fraction(5, 2)))), Literal(2))),
+        )
 
 
 EXTREME = {
     "d": pa.array([-(2**31), 2**31 - 1, -(2**31) + 1, 0, None, 2932896, -719162], pa.int32()).cast(pa.date32()),
     "m": pa.array([1 - 2**63, 2**63 - 1, 0, None, -9223372022400000000, 253402300799999999, 1], pa.timestamp("us")),
     "z": pa.array([-(2**62), 2**62, 0, None, 5, -1, 1], pa.int64()).cast(pa.timestamp("us", tz="Asia/Tokyo")),
+    "w": pa.array([2 - 2**63, 2**63 - 2, 0, None, -62135596800000001, 253402300800000000, 1], pa.int64()).cast(
+        pa.timestamp("us", tz="UTC")
+    ),
     "s": pa.array([-(2**33), 2**33, 0, None, 5, -1, 1], pa.int64()).cast(pa.timestamp("s")),
     "x": pa.array([-(2**63), 2**63 - 1, 0, None, 1, -1, 7], pa.int64()),
     "y": pa.array([float("nan"), float("inf"), -float("inf"), None, 1e308, -0.0, 5e-324]),
+    "u": pa.array([float("nan"), float("inf"), -float("inf"), None, 1e308, -0.0, 5e-324]),
     "h": pa.array([2**64 - 1, 0, 1, None, 2**63, 2, 3], pa.uint64()),
     "t": pa.array(["", "a" * 10_000, "\x00", None, "İ", "\ud7ff", "%"]),
 }  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "d": {"type": "date", "min": "2000-01-01", "max": "2030-12-31"}, "m": {"type": "datetime"}, "z": {"type": "datetime"},
     "s": {"type": "datetime"}, "x": {"type": "int", "min": -5, "max": 5}, "y": {"type": "float", "min": -5, "max": 5},
-    "h": {"type": "int", "min": 0, "max": 9}, "t": {"type": "text"},
+    "h": {"type": "int", "min": 0, "max": 9}, "t": {"type": "text"}, "u": {"type": "float"},
+    "w": {"type": "datetime", "zone": "Pacific/Apia"},
 }  # fmt: skip
 
 
@@ -534,11 +581,12 @@ def test_no_function_fails_on_extreme_cells(kind: str, tmp_path: Path) -> None:
 def test_zoned_moments_are_read_in_utc_wherever_it_runs(tmp_path: Path) -> None:
     code = """
     import sys, pyarrow as pa, sordino as so
+    from sordino.engines.duckdb import DuckDB
     at = pa.array([0, 3600 * 10**6 * 23], pa.int64()).cast(pa.timestamp("us", tz="America/New_York"))
     data = so.Dataset(pa.table({"at": at}), unit="row", columns={"at": {"type": "datetime"}}, budget={"epsilon": 10**6})
     with so.Session(data) as session:
         made = session.preview("SELECT COUNT(*) AS n FROM data WHERE DATE_PART('hour', at) IN (0, 23)", epsilon=1)
-        print(session._engine.run(made.statements[0]).sums.tolist())
+        print(DuckDB(data.tables.values()).run(made.statements[0]).sums.tolist())
     """
     for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
         environment = {**os.environ, "TZ": zone}
@@ -595,6 +643,7 @@ KILLED = """
 import os, signal, sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from sordino.engines.duckdb import DuckDB
+from engine_plug import Plug
 engine = DuckDB([])
 (engine._scratch.path / "spilled.tmp").write_text("private rows")
 if len(sys.argv) > 2:

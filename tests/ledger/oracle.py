@@ -22,6 +22,7 @@ from unittest import mock
 import pyarrow as pa
 
 import sordino as so
+from engine_plug import Plug
 from sordino.accounting.charge import Charge
 from sordino.errors import BudgetExceeded, RequestRefused, SordinoError
 from sordino.ledger.chain import digest
@@ -109,18 +110,14 @@ class SessionAsker:
             source.write_text("age\n31\n47\n65\n80\n")
         columns = {"age": {"type": "int", "min": 0, "max": 110}}
         people = so.Dataset(str(source), unit="row", columns=columns, budget=DATA.budget)
-        self._session = so.Session(people, ledger=place, threads=1)
+        self._session = so.Session(people, ledger=place, engine=Plug(self._before, threads=1))
         self.ledger = self._session.ledger
-        self._request, self._failing = "", False
-        run = self._session._engine.run
+        self._tell, self._request, self._failing = tell, "", False
 
-        def running(statement: Any) -> Any:
-            tell("read", self._request)
-            if self._failing:
-                raise so.errors.EngineFailed
-            return run(statement)
-
-        self._session._engine.run = running  # type: ignore[method-assign]
+    def _before(self, _: object) -> None:
+        self._tell("read", self._request)
+        if self._failing:
+            raise so.errors.EngineFailed
 
     def ask(self, request: str, *, failing: bool = False) -> bytes:
         """The answer in its stored form."""

@@ -16,7 +16,9 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.key_selection import KeySelection
+from sordino.plan import dialects
 from sordino.plan.cost import Cost
+from sordino.plan.dialects import register
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.sensitivity import WEIGHT, Sensitivity
 from sordino.privacy.loss import largest_mu
@@ -430,8 +432,21 @@ def test_generated_sql_has_no_randomness_and_no_user_text() -> None:
     assert "'x''y%'" in sql
 
 
-def test_other_dialects_can_be_written() -> None:
-    assert "BIGINT" in plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("postgres")
+def test_dialects_that_no_engine_runs_are_refused() -> None:
+    """A TRY_CAST, which is NULL where a cell does not convert, was written as a CAST, which fails there."""
+    made = plan("SELECT ward, SUM(age) FROM visits GROUP BY ward")
+    for dialect in ("postgres", "sqlite", "", "DUCKDB", "no such"):
+        with pytest.raises(InvalidInput, match="no engine runs this dialect") as caught:
+            made.sql(dialect)
+        assert "duckdb" in caught.value.hint
+
+
+def test_an_engine_brings_its_dialect() -> None:
+    register("shouting", lambda tree, *, pretty=False: f"{pretty} {tree.sql()}".upper())
+    try:
+        assert plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("shouting").startswith("TRUE SELECT")
+    finally:
+        dialects._writers.pop("shouting")
 
 
 @pytest.mark.parametrize("text", ["__SQLGLOT__LB__", "a\nb", "a__SQLGLOT__LB__b\n"])

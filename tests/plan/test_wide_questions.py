@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
+from engine_plug import Plug
 from sordino.errors import TooLarge
 from sordino.plan.plan import Plan
 
@@ -17,7 +18,7 @@ NAMES = [f"Value {i}" for i in range(MANY)]
 CELLS = ["Value 1", "Value 1", "value 1", "Value 1 ", "VALUE 2", "Value 2", "nothing", None, "Value 99", "Val\u00fce 3"]
 
 
-def _session(**more: Any) -> so.Session:
+def _session(plug: Plug | None = None) -> so.Session:
     table = pa.table(
         {
             "p": list(range(len(CELLS))),
@@ -37,7 +38,7 @@ def _session(**more: Any) -> so.Session:
     public = {"name": {"type": "category", "values": NAMES}, "region": {"type": "text"}}
     visits = {"source": table, "unit": "p", "max_rows": 1, "max_groups": 1, "columns": columns}
     lookup = {"source": regions, "public": True, "key": ["name"], "columns": public}
-    return so.Session(so.Dataset(tables={"v": visits, "regions": lookup}, budget={"epsilon": 10**6}, **more))
+    return so.Session(so.Dataset(tables={"v": visits, "regions": lookup}, budget={"epsilon": 10**6}), engine=plug)
 
 
 def _exactly(session: so.Session, sql: str) -> list[dict[str, Any]]:
@@ -118,7 +119,8 @@ def test_very_much_sql_is_refused_while_planning(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_engine_holds_a_list_once() -> None:
-    with _session() as session:
+    plug = Plug()
+    with _session(plug) as session:
         for _ in range(3):
             session.sql("SELECT name, COUNT(*) AS n FROM v GROUP BY name", epsilon=1)
-        assert len(session._engine._held) == 1  # type: ignore[attr-defined]
+        assert len(plug.duckdb._held) == 1

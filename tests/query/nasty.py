@@ -252,17 +252,29 @@ class Expressions:
             case "truth":
                 return self._truth(sub)
             case "text":
-                name = r.choice(["lower", "upper", "substr"])
+                name = r.choice(["lower", "upper", "substr", "||", "dayname", "monthname"])
+                if name == "||":
+                    return Call(name, (Call("substr", (sub("text"), Literal(1), Literal(9))), Column("ward")))
+                if name in ("dayname", "monthname"):
+                    return Call(name, (sub(r.choice(["day", "moment"])),))
                 extra = (Literal(r.randint(1, 3)), Literal(r.randint(0, 4)))[: r.randint(1, 2)] if name == "substr" else ()
                 return Call(name, (sub("text"), *extra))
             case _:
-                units = ["year", "quarter", "month", "week", "day"] + (["hour"] if kind == "moment" else [])
-                return Call("date_trunc", (Literal(r.choice(units)), sub(kind)))
+                units = ["year", "quarter", "month", "week", "day"] + (["hour", "minute"] if kind == "moment" else [])
+                name = r.choice(["date_trunc", "time_bucket", "cast", "clamp"])
+                if name == "cast":
+                    other = "moment" if kind == "day" else "day"
+                    return Call(name, (Literal("date" if kind == "day" else "timestamp"), sub(other)))
+                if name == "clamp":
+                    return Call(name, (sub(kind), Literal("2020-01-31"), Literal("2021-02-03")))
+                unit = r.choice(units)
+                return Call(name, (Literal(unit if name == "date_trunc" else f"{r.choice([2, 7, 500])} {unit}s"), sub(kind)))
 
     def _number(self, sub: Any) -> Expression:
         r = self.rng
         name = r.choice(["+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "least", "greatest", "bucket",
-                         "length", "date_part"])  # fmt: skip
+                         "length", "date_part", "sqrt", "ln", "log10", "exp", "power", "clamp", "cast",
+                         "date_diff"])  # fmt: skip
         if name in ("+", "-", "*", "/"):
             return Call(name, (sub("number"), sub("number")))
         if name == "%":
@@ -275,6 +287,17 @@ class Expressions:
             return Call(name, tuple(sub("number") for _ in range(r.randint(1, 3))))
         if name == "length":
             return Call(name, (sub("text"),))
+        if name == "power":
+            return Call(name, (sub("number"), Literal(Fraction(r.choice(["2", "3", "-1", "1/2"])))))
+        if name == "clamp":
+            return Call(
+                name, (sub("number"), Literal(r.choice([-5, 0])), Literal(Fraction(r.choice(["1/2", "10", "1000"]))))
+            )
+        if name == "cast":
+            kind = r.choice(["integer", "bigint", "double"])
+            return Call(name, (Literal(kind), sub(r.choice(["number", "truth"]))))
+        if name == "date_diff":
+            return Call(name, (Literal(r.choice(["year", "month", "day"])), sub("day"), sub(r.choice(["day", "moment"]))))
         if name == "date_part":
             clock = r.random() < 0.4
             parts = ["year", "quarter", "month", "week", "day", "dow", "isodow", "doy"] + (
@@ -285,7 +308,7 @@ class Expressions:
 
     def _truth(self, sub: Any) -> Expression:
         r = self.rng
-        name = r.choice(["compare", "compare", "and", "or", "not", "in", "is_null", "like"])
+        name = r.choice(["compare", "compare", "and", "or", "not", "in", "is_null", "like", "ilike"])
         if name == "compare":
             kind = r.choice(["number", "number", "text", "day", "moment", "truth"])
             return Call(r.choice(["=", "<>", "<", "<=", ">", ">="]), (sub(kind), sub(kind)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -186,6 +186,26 @@ def strict(function: str, a: list[Any]) -> Cell:
             return len(x)
         case "like":
             return like(x, y)
+        case "ilike":
+            return like(x.lower(), y.lower())
+        case "||":
+            return x + y
+        case "ln" | "log10" | "sqrt" | "exp" | "power":
+            return elementary(function, [real(v) for v in a])
+        case "clamp":
+            value, low, high = alike(a)
+            return low if value < low else high if value > high else value
+        case "dayname":
+            return date(2000, 1, 3 + x.weekday()).strftime("%A")
+        case "monthname":
+            return date(2000, x.month, 1).strftime("%B")
+        case "cast":
+            return cast(x, y)
+        case "date_diff":
+            first, last = alike(a[1:])
+            return units(x, last) - units(x, first)
+        case "time_bucket":
+            return time_bucket(x, y)
         case "substr":
             return str(x)[y - 1 :] if len(a) == 2 else str(x)[y - 1 : y - 1 + a[2]]
         case "date_part":
@@ -221,4 +241,48 @@ def date_trunc(unit: str, day: Any) -> date:
             first = date.fromordinal(first.toordinal() - first.weekday())
     if not isinstance(day, datetime):
         return first
-    return datetime(first.year, first.month, first.day, day.hour if unit == "hour" else 0)
+    hour = day.hour if unit in ("hour", "minute") else 0
+    return datetime(first.year, first.month, first.day, hour, day.minute if unit == "minute" else 0)
+
+
+def elementary(function: str, a: list[float]) -> float | None:
+    """A function of real numbers, None where it has no finite value."""
+    known: dict[str, Any] = {"ln": math.log, "log10": math.log10, "sqrt": math.sqrt, "exp": math.exp, "power": math.pow}
+    try:
+        value = float(known[function](*a))
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def cast(kind: str, x: Any) -> Cell:
+    if kind == "date":
+        return date(x.year, x.month, x.day)
+    if kind == "timestamp":
+        return x if isinstance(x, datetime) else datetime(x.year, x.month, x.day)
+    if kind == "double" or isinstance(x, int):
+        return int(x) if isinstance(x, bool) else x
+    return int(half_away(x))
+
+
+def units(unit: str, day: Any) -> int:
+    """How many units have begun since the year 1, by the calendar."""
+    if unit in ("year", "quarter", "month"):
+        return int(day.year * 12 + day.month - 1) // {"year": 12, "quarter": 3, "month": 1}[unit]
+    hours = 24 * int(day.toordinal()) + getattr(day, "hour", 0)
+    return {"day": hours // 24, "hour": hours, "minute": 60 * hours + getattr(day, "minute", 0)}[unit]
+
+
+def time_bucket(width: str, day: Any) -> date:
+    """Counted from 2000-01-01 in months, from Monday, 2000-01-03 in other units; never before the calendar begins."""
+    size, unit = int(width.split()[0]), width.split()[1].removesuffix("s")
+    if unit in ("year", "quarter", "month"):
+        size *= {"year": 12, "quarter": 3, "month": 1}[unit]
+        months = (units("month", day) - 24000) // size * size + 24000
+        start = datetime(months // 12, months % 12 + 1, 1) if months >= 12 else datetime(1, 1, 1)
+    else:
+        size *= {"week": 7 * 1440, "day": 1440, "hour": 60, "minute": 1}[unit]
+        origin = 1440 * date(2000, 1, 3).toordinal()
+        minutes = max((units("minute", day) - origin) // size * size + origin, 1440)
+        start = datetime.fromordinal(minutes // 1440) + timedelta(minutes=minutes % 1440)
+    return start if isinstance(day, datetime) else start.date()

@@ -19,7 +19,7 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from query.trees import Lookup as Looked
 from query.trees import asked, lookups
-from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, call, negated
+from sordino.query.front.calls import DATE_PARTS, DATE_UNITS, DIFFERENCE_UNITS, call, negated
 from sordino.query.front.shapes import shape
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Order, Output, Query
 
@@ -134,15 +134,24 @@ class _Drawer:
 
     def number_tree(self, depth: int) -> Expression:
         x = self.expression("number", depth)
-        match self.one("operator", "%", "neg", "plain", "round", "bucket", "least", "length", "date", "same"):
+        match self.one(
+            "operator", "%", "neg", "plain", "round", "bucket", "least", "length", "date", "same", "clamp", "days"
+        ):
             case "operator":
-                return call(self.one("+", "-", "*", "/"), x, self.expression("number", depth))
+                return call(self.one("+", "-", "*", "/", "power"), x, self.expression("number", depth))
+            case "clamp":
+                return call("clamp", x, Literal(-5), Literal(self.integer(-5, 1000)))
+            case "days":
+                kind, unit = self.one("day", "moment"), self.one(*DIFFERENCE_UNITS[:4])
+                return call("date_diff", Literal(unit), self.expression(kind, depth), self.expression(kind, depth))
             case "%":
                 return call("%", call("floor", x), Literal(self.integer(1, 100)))
             case "neg":
                 return negated(x)
             case "plain":
-                return call(self.one("abs", "floor", "ceil", "round"), x)
+                if self.integer(0, 4) == 0:
+                    return call("cast", Literal(self.one("integer", "bigint", "double")), x)
+                return call(self.one("abs", "floor", "ceil", "round", "ln", "log10", "exp", "sqrt"), x)
             case "round":
                 return call("round", x, Literal(self.integer(-2, 3)))
             case "bucket":
@@ -164,9 +173,13 @@ class _Drawer:
 
     def text_tree(self, depth: int) -> Expression:
         x = self.expression("text", depth)
-        match self.integer(0, 3):
+        match self.integer(0, 5):
             case 0:
                 return call(self.one("lower", "upper"), x)
+            case 4:
+                return call("||", call("substr", x, Literal(1), Literal(9)), Literal(self.one(*self.words.words)))
+            case 5:
+                return call(self.one("dayname", "monthname"), self.expression(self.one("day", "moment"), depth))
             case 1:
                 return call("substr", x, Literal(self.integer(1, 5)))
             case 2:
@@ -179,6 +192,10 @@ class _Drawer:
 
     def day_tree(self, depth: int) -> Expression:
         x = self.expression("day", depth)
+        if self.integer(0, 4) == 0:
+            return call("cast", Literal("date"), self.expression("moment", depth))
+        if self.integer(0, 4) == 0:
+            return call("time_bucket", Literal(f"{self.integer(1, 99)} {self.one('day', 'week', 'months')}"), x)
         return self.same("day", depth) or call("date_trunc", Literal(self.one(*DATE_UNITS[:5])), x)
 
     def moment_leaf(self, _: int) -> Expression:
@@ -207,7 +224,11 @@ class _Drawer:
             case "null":
                 return call("is_null", self.expression(self.one("number", "text", "truth", "day"), depth))
             case "like":
-                return call("like", self.expression("text", depth), Literal(self.one("a%", "%b_", "", "it's", "%")))
+                return call(
+                    self.one("like", "ilike"),
+                    self.expression("text", depth),
+                    Literal(self.one("a%", "%b_", "", "it's", "%")),
+                )
             case _:
                 return self.same("truth", depth) or self.expression("truth", depth)
 
@@ -362,8 +383,10 @@ def _call(function: str, arguments: list[str]) -> str:
             return f"({arguments[0]} IS NULL)"
         case "in":
             return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
-        case "like":
-            return f"({arguments[0]} LIKE {arguments[1]})"
+        case "like" | "ilike":
+            return f"({arguments[0]} {function.upper()} {arguments[1]})"
+        case "cast":
+            return f"CAST({arguments[1]} AS {arguments[0][1:-1]})"
         case "and" | "or":
             return "(" + f" {function.upper()} ".join(arguments) + ")"
         case _ if not function[0].isalpha():

@@ -21,12 +21,13 @@ from sordino.errors import InvalidInput
 from sordino.query.meaning import intervals
 from sordino.query.meaning.functions import FUNCTIONS
 from sordino.query.meaning.nodes import constant
-from sordino.query.tree import Call, Case, Column, Expression, Literal
+from sordino.query.tree import Call, Case, Column, Expression, Literal, Value
 from sordino.query.types import Day, Moment, Number, Text, Truth
 
 NAMES = ["+", "-", "*", "/", "%", "neg", "abs", "round", "floor", "ceil", "bucket", "least", "greatest", "=", "<>", "<",
          "<=", ">", ">=", "and", "or", "not", "in", "is_null", "coalesce", "lower", "upper", "length", "like", "substr",
-         "date_part", "date_trunc"]  # fmt: skip
+         "date_part", "date_trunc", "ln", "log10", "exp", "sqrt", "power", "clamp", "||", "ilike", "cast", "dayname",
+         "monthname", "time_bucket", "date_diff"]  # fmt: skip
 
 
 def of(kind: type, *literals: object) -> list[Expression]:
@@ -50,7 +51,7 @@ def cases(name: str) -> list[Expression]:
         pairs += list(product(DAYS, [Literal("2020-02-29"), Literal("2020-02-29 10:30"), Column("at")]))
     listed: list[tuple[Expression, ...]]
     match name:
-        case "neg" | "abs" | "floor" | "ceil":
+        case "neg" | "abs" | "floor" | "ceil" | "ln" | "log10" | "exp" | "sqrt":
             listed = [(x,) for x in NUMBERS]
         case "lower" | "upper" | "length":
             listed = [(x,) for x in TEXTS]
@@ -68,7 +69,7 @@ def cases(name: str) -> list[Expression]:
             ]
         case "%":
             listed = [(x, Literal(w)) for x in NUMBERS for w in (1, 2, 7, 2**62 - 1)]
-        case "like":
+        case "like" | "ilike":
             listed = [(x, Literal(p)) for x in TEXTS for p in ("A%", "%", "_", "__", "%o_g%", "100%", "", "%'%", "Z_rich")]
         case "substr":
             listed = [(x, Literal(s)) for x in TEXTS for s in (1, 2, 50)]
@@ -83,8 +84,57 @@ def cases(name: str) -> list[Expression]:
             parts = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
             listed = [(Literal(p), x) for p in parts for x in (*DAYS, *MOMENTS)]
         case "date_trunc":
-            units = ("year", "quarter", "month", "week", "day", "hour")
+            units = ("year", "quarter", "month", "week", "day", "hour", "minute")
             listed = [(Literal(u), x) for u in units for x in (*DAYS, *MOMENTS)]
+        case "power":
+            exponents = [Literal(n) for n in (0, 1, 2, 3, 64, -1, -2, Fraction(1, 2), Fraction(-1, 3), 1000)]
+            listed = [
+                *product(NUMBERS, exponents),
+                *product([Literal(n) for n in (0, -1, 2, Fraction(1, 10))], NUMBERS),
+                *pairs[:70],
+            ]
+        case "clamp":
+            ends: list[tuple[Value, Value]] = [
+                (0, 0),
+                (-5, 7),
+                (Fraction(1, 2), 10),
+                (-(10**19), 10**30),
+                (-3, Fraction(-1, 10)),
+                (10**6, 10**7),
+            ]
+            listed = [(x, *map(Literal, pair)) for x in NUMBERS for pair in ends]
+            spans: list[tuple[Value, Value]] = [
+                ("2020-02-01", "2020-02-29"),
+                ("2020-02-01 12:30", "2021-01-03"),
+                (date(1, 1, 1), date(9999, 12, 31)),
+            ]
+            listed += [(x, *map(Literal, pair)) for x in (*DAYS, *MOMENTS) for pair in spans]
+        case "||":
+            short: list[Expression] = [
+                Column("ward"),
+                Column("name"),
+                Literal("A"),
+                Literal(""),
+                Literal(None),
+                Call("substr", (Column("city"), Literal(1), Literal(3))),
+            ]
+            listed = list(product(short, short))
+        case "dayname" | "monthname":
+            listed = [(x,) for x in (*DAYS, *MOMENTS)]
+        case "cast":
+            listed = [(Literal(k), x) for k in ("date", "timestamp") for x in (*DAYS, *MOMENTS)]
+            listed += [(Literal(k), x) for k in ("integer", "bigint", "double") for x in (*NUMBERS, *TRUTHS)]
+        case "time_bucket":
+            widths = ["1 minute", "15 minutes", "9999 minutes", "1 hour", "7 hours", "9999 hours", "1 day", "10 days"]
+            widths += ["1 week", "9999 weeks", "1 month", "5 months", "9999 months", "1 quarter", "7 years", "9999 years"]
+            listed = [(Literal(w), x) for w in widths for x in (*DAYS, *MOMENTS)]
+        case "date_diff":
+            listed = [
+                (Literal(u), x, y)
+                for u in ("year", "quarter", "month", "day", "hour", "minute")
+                for x in (*DAYS, *MOMENTS)
+                for y in (*DAYS, *MOMENTS)
+            ]
         case "coalesce" | "least" | "greatest":
             triples = random.Random(name).sample(list(product(NUMBERS, NUMBERS, NUMBERS)), 30)
             listed = [*pairs, *((x,) for x in ALL), *triples]
@@ -120,7 +170,7 @@ def exact(name: str, expression: Expression, row: dict[str, Cell]) -> bool:
         or Literal(TINY) in expression.arguments
     ):
         return False
-    return name not in ("lower", "upper") or str(evaluate(expression.arguments[0], row)).isascii()
+    return name not in ("lower", "upper", "ilike") or str(evaluate(expression.arguments[0], row)).isascii()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,13 +228,14 @@ def test_row_wise(name: str) -> None:
 NESTED: dict[str, tuple[Expression, ...]] = {
     "round": (Literal(1),), "bucket": (Literal(3),), "%": (Literal(7),), "like": (Literal("A%"),),
     "substr": (Literal(1), Literal(5)), "in": (Literal(0), Literal(1)), "coalesce": (Literal(1),),
-    "least": (Literal(100),), "greatest": (Literal(-100),),
+    "least": (Literal(100),), "greatest": (Literal(-100),), "clamp": (Literal(-1), Literal(Fraction(21, 2))),
+    "power": (Literal(Fraction(3, 2)),), "||": (Literal("x"),),
 }  # fmt: skip
 
 
 def nested(name: str, depth: int) -> Expression:
     """The function of itself of itself ..., with `/ 3` between numbers so that each level leaves the whole numbers."""
-    text, logic = name in ("lower", "upper", "substr"), name in ("and", "or", "not")
+    text, logic = name in ("lower", "upper", "substr", "||"), name in ("and", "or", "not")
     x: Expression = Column("ward" if text else "flag" if logic else "cost")
     for _ in range(depth):
         match name:
@@ -196,9 +247,10 @@ def nested(name: str, depth: int) -> Expression:
                 x = Case(((Call(name, (x, *NESTED.get(name, ()))), Column("age")),), Column("cost"))
             case "and" | "or":
                 x = Call(name, (x, Column("flag")))
-            case "date_trunc":
-                x = Call(name, (Literal("week"), Column("day") if x == Column("cost") else x))
-            case "like" | "length" | "date_part":
+            case "date_trunc" | "time_bucket" | "cast":
+                unit = {"date_trunc": "week", "time_bucket": "3 days", "cast": "date"}[name]
+                x = Call(name, (Literal(unit), Column("day") if x == Column("cost") else x))
+            case "like" | "ilike" | "length" | "date_part" | "dayname" | "monthname" | "date_diff":
                 return x
             case _ if text or logic:
                 x = Call(name, (x, *NESTED.get(name, ())))
@@ -259,6 +311,37 @@ REFUSED = [
     (Call("abs", (Column("age"), Column("age"))), "takes 1"),
     (Call("and", (Column("flag"),)), "takes 2 or more"),
     (Call("nextval", (Literal("s"),)), "not supported"),
+    (Call("ln", (Column("city"),)), "numbers"),
+    (Call("sqrt", (Column("flag"),)), "condition"),
+    (Call("exp", (Column("day"),)), "date"),
+    (Call("power", (Column("age"), Column("ward"))), "numbers"),
+    (Call("clamp", (Column("age"), Column("small"), Literal(5))), "written out"),
+    (Call("clamp", (Column("age"), Literal(None), Literal(5))), "written out"),
+    (Call("clamp", (Column("age"), Literal(6), Literal(5))), "low end"),
+    (Call("clamp", (Column("day"), Literal("2021-01-01"), Literal("2020-01-01"))), "low end"),
+    (Call("clamp", (Column("age"), Literal("a"), Literal("b"))), "one kind"),
+    (Call("clamp", (Column("ward"), Literal("a"), Literal("b"))), "two ends"),
+    (Call("clamp", (Column("flag"), Literal(False), Literal(True))), "two ends"),
+    (Call("||", (Column("ward"), Column("age"))), "joins texts"),
+    (Call("||", (Column("flag"), Column("flag"))), "OR"),
+    (Call("||", (Column("ward"), Column("city"))), "SUBSTR"),
+    (Call("||", (Call("substr", (Column("city"), Literal(1), Literal(9999))), Column("name"))), "10,000"),
+    (Call("ilike", (Column("city"), Literal("a\\%"))), "backslash"),
+    (Call("ilike", (Column("age"), Literal("a%"))), "text"),
+    (Call("cast", (Literal("date"), Column("city"))), "DATE"),
+    (Call("cast", (Literal("integer"), Column("any_float"))), "CLAMP"),
+    (Call("cast", (Literal("integer"), Column("big"))), "INTEGER"),
+    (Call("cast", (Literal("bigint"), Column("wide"))), "BIGINT"),
+    (Call("cast", (Literal("double"), Column("day"))), "DOUBLE"),
+    (Call("cast", (Literal("varchar"), Column("age"))), "VARCHAR"),
+    (Call("dayname", (Column("city"),)), "date"),
+    (Call("time_bucket", (Literal("1 hour"), Column("day"))), "time of day"),
+    (Call("time_bucket", (Literal("0 days"), Column("day"))), "width"),
+    (Call("time_bucket", (Literal("5 fortnights"), Column("day"))), "fortnight"),
+    (Call("time_bucket", (Column("city"), Column("day"))), "width"),
+    (Call("date_diff", (Literal("week"), Column("day"), Column("at"))), "week"),
+    (Call("date_diff", (Literal("hour"), Column("day"), Column("day"))), "time of day"),
+    (Call("date_diff", (Literal("day"), Column("day"), Column("age"))), "one kind"),
     (Case(((Column("age"), Literal(1)),)), "condition"),
     (Case(((Column("flag"), Literal(1)),), Literal("x")), "one kind"),
     (Literal("x\x00y"), "NUL"),

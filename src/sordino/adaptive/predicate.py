@@ -17,6 +17,8 @@ from sqlglot import exp
 
 from sordino.adaptive.condition_refusals import of_a_condition, of_its_types, unknown_column, unread_column
 from sordino.adaptive.samples import is_arrow, is_pandas, is_polars, length, names
+from sordino.engines.duckdb.locked import lock
+from sordino.engines.duckdb.writer import write
 from sordino.errors import InvalidInput
 from sordino.query import tree
 from sordino.query.dataset import Column
@@ -27,14 +29,6 @@ from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Number, Text, Truth
 
 __all__ = ["Predicate"]
-
-_LOCKED = (
-    "SET python_enable_replacements = false",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,7 @@ class Predicate:
         except InvalidInput as error:
             raise of_its_types(error) from None
         counted = exp.Coalesce(this=truth, expressions=[exp.Literal.number(0)])
-        sql = f'SELECT {counted.sql("duckdb")} AS "found" FROM "rows"'  # noqa: S608
+        sql = f'SELECT {write(counted)} AS "found" FROM "rows"'  # noqa: S608
         return cls(text, sql, tuple((name, kinds[name]) for name in used))
 
     def __call__(self, rows: Any) -> npt.NDArray[np.int64]:
@@ -97,8 +91,7 @@ class Predicate:
             table = pa.table({"c": pa.nulls(length(rows))})
         with duckdb.connect(":memory:") as connection:
             connection.register("rows", table)
-            for setting in _LOCKED:
-                connection.execute(setting)
+            lock(connection)
             found: npt.NDArray[np.int64] = np.array(connection.execute(self.sql).fetchnumpy()["found"], np.int64)
         return found
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.plan.statement import Statement
+from sordino.query.dataset import Table
 
-__all__ = ["Engine", "Exact"]
+__all__ = ["Engine", "Exact", "Opener"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,9 +27,11 @@ class Exact:
 
 
 class Engine(Protocol):
-    """A place where statements run."""
+    """A place where statements run. Whatever opens tables as an engine is what `Session(dataset, engine=...)` takes."""
 
-    dialect: str
+    @property
+    def dialect(self) -> str:
+        """The dialect in which statements are written for it (`plan/dialects.py`)."""
 
     def expect_unchanged(self) -> None:
         """Refuse, with InvalidInput, if a source is no longer what was opened; asked before every charge."""
@@ -48,3 +52,7 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give back what is held."""
+
+
+Opener: TypeAlias = Callable[[Sequence[Table]], Engine]
+"""What opens an engine over the declared tables, all of which pass the gate (gate.md) in it."""

@@ -136,7 +136,9 @@ def admitted(
         sql = cell(column, columns[place].type, place)
         if sql is None:
             rule = f"the source holds {_word(columns[place].type)}, which is not read as {column.kind}"
-            raise InvalidDeclaration(f"{key} with type = {column.kind!r}", rule, convertible(columns[place].type))
+            zone = "Leave zone out: it says how moments that have a time zone are read. "
+            hint = zone * (column.zone is not None) + convertible(columns[place].type)
+            raise InvalidDeclaration(f"{key} with type = {column.kind!r}", rule, hint)
         found.append(Admitted(name, place, sql))
     return tuple(found)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sordino.engines.duckdb.locked import lock, text
 from sordino.errors import InvalidInput
 from sordino.local.protocol import Column, Protocol
 from sordino.local.reports import (
@@ -63,19 +64,13 @@ def _stream(files: list[str], protocol: Protocol, memory: str | None) -> Iterato
     patterns = [_GLOB.sub(r"[\g<0>]", file) for file in files]  # each matches the one file and no other
     rows = max(1, _BATCH_BYTES // (protocol.width or 8))
     with duckdb.connect(":memory:") as connection:
-        run = connection.execute
         if memory is not None:
             _limit(connection, memory)
         try:
-            run("SET preserve_insertion_order = false")
-            run("SET python_enable_replacements = false")
-            run("SET autoinstall_known_extensions = false")
-            run("SET autoload_known_extensions = false")
-            run(f"SET allowed_paths = {_texts([*files, *patterns])}")
-            run("SET enable_external_access = false")
-            run("SET lock_configuration = true")
+            connection.execute("SET preserve_insertion_order = false")
+            lock(connection, [*files, *patterns])
             # a folder named report=1 must not become the column, nor the columns of one file another's
-            source = f"read_parquet({_texts(patterns)}, hive_partitioning = false, union_by_name = false)"
+            source = f"read_parquet([{', '.join(map(text, patterns))}], hive_partitioning = false, union_by_name = false)"
             relation = connection.sql(f"SELECT {COLUMN} FROM {source}")  # noqa: S608
             for batch in relation.to_arrow_reader(rows):
                 yield columns(protocol, _fixed(batch.column(0), protocol))
@@ -88,7 +83,7 @@ def _limit(connection: Any, memory: str) -> None:
     import duckdb
 
     try:
-        connection.execute("SET memory_limit = " + _text(memory))
+        connection.execute("SET memory_limit = " + text(memory))
     except (duckdb.Error, AttributeError, TypeError, UnicodeError):
         rule = "memory is a text with a unit, of what DuckDB may take"
         raise InvalidInput(f"memory={show(memory)}", rule, 'Pass a text such as "500MB".') from None
@@ -108,11 +103,3 @@ def _fixed(chunk: Any, protocol: Protocol) -> Any:
     except pa.ArrowInvalid:
         pass
     raise InvalidInput("a report of another kind or length", rule, "These reports were damaged.")
-
-
-def _texts(values: list[str]) -> str:
-    return f"[{', '.join(_text(value) for value in values)}]"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -26,7 +26,7 @@ from sordino.query.meaning.function import kind_words
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
-__all__ = ["over_rows", "within_person"]
+__all__ = ["Limits", "over_rows", "within_person"]
 
 Limits: TypeAlias = tuple[tree.Value, tree.Value] | None
 _MOST_PLACES = 10**6

@@ -17,6 +17,7 @@ from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.bind import ask
 from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
+from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import Key, all_keys, bind_key
 from sordino.plan.price import Price
 from sordino.plan.pricing import best_price
@@ -90,8 +91,8 @@ class Plan:
         """All that runs."""
         return (*((self.statement,) if self.statement else ()), *(release.statement for release in self.drawn))
 
-    def sql(self, dialect: str = "duckdb") -> str:
-        """The SQL that runs, in one dialect."""
+    def sql(self, dialect: str = DEFAULT) -> str:
+        """The SQL that runs, in the dialect of one engine; InvalidInput for any other."""
         return ";\n\n".join(statement.pretty(dialect) for statement in self.statements)
 
     @cached_property

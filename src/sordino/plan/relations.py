@@ -32,9 +32,10 @@ PERSON = "u"
 class Field:
     """One column of a relation: its name and the name that qualifies it, its alias in SQL, and what is public of it.
 
-    Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table `identity`;
-    `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so that it can be grouped
-    by its place. A `hidden` column is found by its qualified name only.
+    Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table `identity`
+    by its key `column`; `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so
+    that it can be grouped by its place. A `hidden` column is found by its qualified name only. A value that was `cut` to a
+    bound by us stands for all beyond it.
     """
 
     name: str
@@ -45,8 +46,10 @@ class Field:
     raw: dataset.Column | None = None
     identity: str | None = None
     scan: int = 0
+    column: str = ""
     hidden: bool = False
     nullable: bool = True
+    cut: bool = False
 
     @property
     def typed(self) -> Typed:
@@ -136,8 +139,7 @@ class Scan:
 
 def _key(scan: Scan, name: str) -> Field:
     """The field that identifies a row by a column of a declared table."""
-    own = scan.table.name
-    return next(f for f in scan.fields if f.identity == own and f.alias != PERSON and f.name.lower() == name.lower())
+    return next(field for field in scan.fields if field.identity and field.column == name.lower())
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,10 @@ def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_per
         own = {field.alias for field in relation.fields} & needed | {pair[ours].alias for pair in join.keys}
         owns = not by_key or join.owner == ("left", "right")[ours]
         if join.kind == "mark" and ours:
-            rows = select([column(PERSON)], select_rows(relation, (), lists), "rows", group=[PERSON])
+            keys = [theirs.alias for _, theirs in join.keys] or [PERSON]
+            rows = select(
+                [column(key) for key in keys], select_rows(relation, keys, lists, owned=not by_key), "rows", group=keys
+            )
         else:
             rows = select_rows(relation, own, lists, owned=owns)
         sides.append(rows)
@@ -189,7 +192,7 @@ def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_per
         items.append(named(column(PERSON, "r" if by_key and join.owner == "right" else "l"), PERSON))
     items += [column(alias) for alias in kept]
     if join.kind == "mark" and join.fields[-1].alias in asked:
-        there = exp.Not(this=exp.Is(this=column(PERSON, "r"), expression=exp.Null()))
+        there = exp.Not(this=exp.Is(this=column(pairs[0][1], "r"), expression=exp.Null()))
         items.append(named(there, join.fields[-1].alias))
     rows = select(items or [named(exp.true(), "c")], left, "l")
     kind = "INNER" if join.kind == "inner" else "LEFT"

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from sqlglot import Generator, exp
 
+from sordino.plan.dialects import DEFAULT, writer
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
 from sordino.plan.sensitivity import WEIGHT, Norm
 from sordino.query.aggregates.partial import Partial
@@ -70,7 +71,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Statement:
-    """One SELECT; the first columns are keys, the others whole numbers. `text` is for a dialect of sqlglot.
+    """One SELECT; the first columns are keys, the others whole numbers. `text` is for the dialect of one engine.
 
     `lists` are relations that the SELECT reads beside the declared tables: public lists too long to be written into it, each
     with one column `value` of text or BIGINT in which no value is twice. The engine holds them before it runs the SELECT.
@@ -82,19 +83,19 @@ class Statement:
     lists: Mapping[str, Values] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
-    def text(self, dialect: str = "duckdb") -> str:
+    def text(self, dialect: str = DEFAULT) -> str:
         """The SQL that runs on one engine, written once: before anything is charged, as writing it can fail.
 
         In one line: to break lines, sqlglot rewrites texts that hold its placeholder.
         """
         if dialect not in self._texts:
-            self._texts[dialect] = self.select.sql(dialect=dialect)
+            self._texts[dialect] = writer(dialect)(self.select)
         return self._texts[dialect]
 
-    def pretty(self, dialect: str = "duckdb") -> str:
+    def pretty(self, dialect: str = DEFAULT) -> str:
         """The same SQL in several lines, for people; in one line if a text in it holds sqlglot's placeholder."""
         plain = self.text(dialect)
-        return plain if Generator.SENTINEL_LINE_BREAK in plain else self.select.sql(dialect=dialect, pretty=True)
+        return plain if Generator.SENTINEL_LINE_BREAK in plain else writer(dialect)(self.select, pretty=True)
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:

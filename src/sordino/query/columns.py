@@ -32,6 +32,7 @@ _OTHER_WORDS = {
 }  # fmt: skip
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}")
 T = TypeVar("T")
 D = TypeVar("D", date, datetime)
 
@@ -194,7 +195,7 @@ _READERS: Mapping[Kind, tuple[tuple[str, ...], Callable[[Place, Mapping[str, Any
     "category": (("values",), _category),
     "text": (("max_length",), _text),
     "date": (("min", "max"), _date),
-    "datetime": (("min", "max"), _datetime),
+    "datetime": (("min", "max", "zone"), _datetime),
 }
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -217,7 +218,27 @@ def column(place: Place, value: Any) -> Column:
     keys, read = _READERS[kind]
     section(place, entries, ("type", *keys, "nullable"))
     nullable = yes_or_no(place.at("nullable"), entries.get("nullable", True))
-    return Column(kind, read(place, entries, nullable))
+    zone = _zone(place.at("zone"), entries["zone"]) if "zone" in entries else None
+    return Column(kind, read(place, entries, nullable), zone)
+
+
+def _zone(place: Place, value: Any) -> str:
+    """The name of a time zone that this machine knows; where it knows none, the engine decides."""
+    from difflib import get_close_matches
+    from zoneinfo import available_timezones
+
+    known = available_timezones() - {"localtime", "Factory"}
+    if isinstance(value, str) and (value in known or (not known and _ZONE.fullmatch(value))):
+        return value
+    written = value if isinstance(value, str) else ""
+    folded = {name.casefold(): name for name in known}
+    near = get_close_matches(written.strip().casefold(), folded, 1)
+    hint = (
+        f'Did you mean zone = "{folded[near[0]]}"?'
+        if near
+        else 'Write zone = "Europe/Berlin" or the like; "UTC" is the default.'
+    )
+    raise place.wrong(value, "it must be the name of a time zone, such as Europe/Berlin", hint)
 
 
 def _kind(word: str) -> str | None:

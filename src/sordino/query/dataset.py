@@ -48,10 +48,14 @@ class _Frozen(Mapping[str, V]):
 
 @dataclass(frozen=True)
 class Column:
-    """One declared column: what kind of cells the source holds, and what is public of their values."""
+    """One declared column: what kind of cells the source holds, and what is public of their values.
+
+    Moments with a time zone are read as the time that clocks showed in `zone`; without one, in UTC.
+    """
 
     kind: Kind
     type: Type
+    zone: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

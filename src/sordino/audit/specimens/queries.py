@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
+from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
+from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer
 from sordino.audit.specimens.noise import Floats
 from sordino.audit.specimens.specimen import Specimen
+from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Exact
-from sordino.plan.plan import Plan
+from sordino.plan.cost import Cost
+from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset
+from sordino.query.front.sql import parse
 from sordino.release import release
-from sordino.session import Session
 
 __all__ = ["SPECIMENS"]
 
@@ -49,9 +54,10 @@ def _asked(sql: str, rows: Rows, copies: int, mechanism: Literal["laplace", "gau
         "city": {"type": "text"},
     }
     data = Dataset(table, unit="row", columns=columns, budget=Budget(1, _DELTA))
-    with Session(data, threads=1) as session:
-        plan = session.preview(sql, epsilon=1, mechanism=mechanism)
-        return plan, [session._engine.run(statement) for statement in plan.statements]
+    meter = TwoMeterFilter(Budget(1, _DELTA), data.reserved_delta or Fraction(0))
+    plan = make_plan(parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism), meter)
+    with closing(DuckDB(data.tables.values(), threads=1)) as engine:
+        return plan, [engine.run(statement) for statement in plan.statements]
 
 
 def _query(

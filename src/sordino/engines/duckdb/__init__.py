@@ -1,6 +1,17 @@
-"""DuckDB, embedded and locked."""
+"""DuckDB, embedded and locked; loaded when it is first used, so that its lock alone stays light."""
 
-from sordino.engines.duckdb.database import DuckDB
-from sordino.engines.duckdb.sources import arrow, csv_records
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sordino.engines.duckdb.database import DuckDB
+    from sordino.engines.duckdb.sources import arrow, csv_records
 
 __all__ = ["DuckDB", "arrow", "csv_records"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(name)
+    from sordino.engines.duckdb import database, sources
+
+    return getattr(database if name == "DuckDB" else sources, name)

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import duckdb
 import numpy as np
 
+from sordino.engines.duckdb.locked import NOTHING_LOADED, lock, text
 from sordino.engines.duckdb.scratch import Scratch
-from sordino.engines.duckdb.sources import enter, one_file, quoted, share_key, text
+from sordino.engines.duckdb.sources import enter, one_file, quoted, share_key
 from sordino.engines.engine import Exact
 from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_key, unreadable
 from sordino.engines.interruptible import interruptible
@@ -42,9 +43,7 @@ _SETTINGS = (
     "enable_progress_bar_print = false",
     "enable_progress_bar = true",
     "preserve_insertion_order = false",
-    "python_enable_replacements = false",
-    "autoinstall_known_extensions = false",
-    "autoload_known_extensions = false",
+    *NOTHING_LOADED,
     f"disabled_optimizers = '{','.join(_UNUSED_OPTIMIZERS)}'",
     # What is spilled is unreadable without a key that only this process has. DuckDB's own cipher draws the key by a
     # generator that is not meant for secrets (hence the setting's name), so the folder is private and cleaned as well.
@@ -103,10 +102,7 @@ class DuckDB:
                 raise shared_key(by_name[name], key)
         self.expect_unchanged()
         paths = [table.source.path for table in tables if table.source.kind == "parquet" and table.source.path]
-        allowed = {path: None for file in paths for path in (str(file), one_file(file))}
-        run(f"SET allowed_paths = [{', '.join(text(path) for path in allowed)}]")
-        run("SET enable_external_access = false")
-        run("SET lock_configuration = true")
+        lock(into, dict.fromkeys(path for file in paths for path in (str(file), one_file(file))))
 
     def _reading(self, table: Table, work: Callable[[], T]) -> T:
         """What some work on the cells of a table finds; whatever fails in it has a text without cells."""

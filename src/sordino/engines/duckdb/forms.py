@@ -1,8 +1,8 @@
 """DuckDB's types at the gate: which are read as what, and the expression that brings a cell into its one canonical form.
 
 None of the expressions can fail on any cell. Text is compared byte by byte, whatever collation its column has; moments with
-a time zone are read in UTC. A person is a whole number, a decimal, bytes or text: among these GROUP BY, JOIN and = agree
-(gate.md), which they do not for floats (NaN, -0.0) and nested types.
+a time zone are read in the declared zone, or in UTC. A person is a whole number, a decimal, bytes or text: among these
+GROUP BY, JOIN and = agree (gate.md), which they do not for floats (NaN, -0.0) and nested types.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _WHOLE = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTIN
 _REAL = _WHOLE | {"FLOAT", "DOUBLE", "DECIMAL"}
 _MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
 _ZONED, _ZONED_FINE = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the calendar's ends, in microseconds since 1970
+_WITH_OFFSET = ":[0-9]{2}([.][0-9]+)? ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _OF_TEXT = {"int": "HUGEINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP"}
 
 
@@ -71,6 +73,10 @@ def cell(column: Column, engine_type: str, raw: str) -> str | None:
             return _text(name, raw) if name in ("VARCHAR", "ENUM") else None
         case "date":
             return raw if name == "DATE" else None
+        case "datetime" if column.zone is not None:
+            if name == _ZONED_FINE:
+                return _on_the_wall(f"MAKE_TIMESTAMPTZ(EPOCH_NS({raw}) // 1000)", column.zone)
+            return _on_the_wall(raw, column.zone) if name == _ZONED else None
         case "datetime":
             if name == _ZONED:
                 # by the number behind it: a cast would go by the time zone of this machine
@@ -86,8 +92,20 @@ def _text(name: str, raw: str) -> str:
     return f'{raw} COLLATE "binary"' if name == "VARCHAR" else f"CAST({raw} AS VARCHAR)"
 
 
+def _on_the_wall(raw: str, zone: str) -> str:
+    """What clocks in a zone showed at a moment. Far beyond the calendar the conversion would fail: there, its two ends."""
+    moment = f"EPOCH_US({raw})"
+    inside = f"WHEN {moment} < {_FIRST} THEN MAKE_TIMESTAMP({_FIRST}) WHEN {moment} > {_LAST} THEN MAKE_TIMESTAMP({_LAST})"
+    name = zone.replace("'", "''")
+    return f"CASE WHEN ISFINITE({raw}) THEN CASE {inside} ELSE {raw} AT TIME ZONE '{name}' END END"
+
+
 def typed_text(column: Column | None, raw: str) -> str:
     """A cell of text in its declared type, as a CSV file needs it; NULL where it does not convert."""
+    if column is not None and column.zone is not None:
+        # the engine would read a time without an offset by the time zone of this machine
+        moment = f"CASE WHEN REGEXP_MATCHES({raw}, '{_WITH_OFFSET}') THEN TRY_CAST({raw} AS TIMESTAMPTZ) END"
+        return _on_the_wall(f"({moment})", column.zone)
     kind = None if column is None else _OF_TEXT.get(column.kind)
     if column is not None and column.kind == "category" and isinstance(column.type, Number):
         kind = "HUGEINT"

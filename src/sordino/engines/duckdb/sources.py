@@ -17,13 +17,14 @@ import duckdb
 from sqlglot import exp
 
 from sordino.engines.duckdb import forms
+from sordino.engines.duckdb.locked import text
 from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, expect_distinct, unreadable
 from sordino.errors import InvalidDeclaration
 from sordino.plan.fragments import GATE
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
 
-__all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "share_key", "text"]
+__all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "share_key"]
 
 _LONGEST_LINE = 2**24
 _LONGEST_CELL = 2**20
@@ -282,11 +283,6 @@ def csv_records(path: Path) -> Any:
     with duckdb.connect(":memory:").cursor() as connection:
         records = connection.sql(f"SELECT * FROM {_csv(path, len(header))}").to_arrow_table()  # noqa: S608
     return records.rename_columns(header)
-
-
-def text(value: str) -> str:
-    """A text literal."""
-    return exp.Literal.string(value).sql(dialect="duckdb")
 
 
 def quoted(name: str) -> str:

@@ -6,9 +6,11 @@ two ways (BETWEEN, NULLIF, a chain of ANDs) has one form in the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -18,8 +20,8 @@ from sordino.query.aggregates.registry import kind_of, kinds
 from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Expression, Literal, Value
 
-__all__ = ["ARITY", "DATE_PARTS", "DATE_UNITS", "aggregate", "all_of", "between", "call",
-           "check_name", "constant", "count_where", "if_else", "matched", "negated", "nullif", "number",
+__all__ = ["ARITY", "CASTS", "DATE_PARTS", "DATE_UNITS", "DIFFERENCE_UNITS", "aggregate", "all_of", "between", "call",
+           "check_name", "concatenated", "constant", "count_where", "if_else", "matched", "negated", "nullif", "number",
            "when_true"]  # fmt: skip
 
 _HUGE = 10**308
@@ -28,17 +30,23 @@ _NULL = Literal(None)
 
 ARITY: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "bucket", "like"), (2, 2)),
+    **dict.fromkeys(("ilike", "||", "power"), (2, 2)),
     **dict.fromkeys(("neg", "not", "is_null", "abs", "floor", "ceil", "lower", "upper", "length"), (1, 1)),
+    **dict.fromkeys(("ln", "log10", "exp", "sqrt", "dayname", "monthname"), (1, 1)),
     **dict.fromkeys(("and", "or", "in"), (2, _MANY)),
     **dict.fromkeys(("coalesce", "least", "greatest"), (1, _MANY)),
-    **dict.fromkeys(("date_part", "date_trunc"), (2, 2)),
+    **dict.fromkeys(("date_part", "date_trunc", "time_bucket", "cast"), (2, 2)),
+    **dict.fromkeys(("clamp", "date_diff"), (3, 3)),
     "round": (1, 2),
     "substr": (2, 3),
 }
 """The functions of the tree, operators included, with the least and the largest number of arguments."""
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
-DATE_UNITS = ("year", "quarter", "month", "week", "day", "hour")
+DATE_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+DIFFERENCE_UNITS = tuple(unit for unit in DATE_UNITS if unit != "week")
+CASTS = ("date", "timestamp", "integer", "bigint", "double")
+_WIDTH = re.compile(r"([1-9][0-9]{0,3}) *([a-z]+?)s?")
 
 
 def number(value: Any) -> Literal:
@@ -97,8 +105,8 @@ def call(function: str, *arguments: Expression) -> Call:
                         "its list must hold constants, none of them NULL",
                         "Write x IN ('a', 'b'); ask for missing values with x IS NULL.",
                     )
-        case "like":
-            _like_pattern(arguments[1])
+        case "like" | "ilike":
+            _like_pattern(function.upper(), arguments[1])
         case "round" if len(arguments) == 2:
             _whole("the digits of ROUND", arguments[1], -300, 300)
         case "bucket":
@@ -115,6 +123,15 @@ def call(function: str, *arguments: Expression) -> Call:
             _one_of("the part of a date", arguments[0], DATE_PARTS)
         case "date_trunc":
             _one_of("the unit of DATE_TRUNC", arguments[0], DATE_UNITS)
+        case "date_diff":
+            _one_of("the unit of DATE_DIFF", arguments[0], DIFFERENCE_UNITS)
+        case "time_bucket":
+            arguments = (_width(arguments[0]), arguments[1])
+        case "cast":
+            _one_of("the type of CAST", arguments[0], CASTS)
+        case "clamp":
+            if not all(isinstance(end, Literal) and end.value is not None for end in arguments[1:]):
+                raise InvalidInput("the ends of CLAMP", "both must be constants", "Write CLAMP(cost, 0, 5000).")
         case _:
             pass
     return Call(function, arguments)
@@ -143,14 +160,26 @@ def _one_of(what: str, argument: Expression, words: tuple[str, ...]) -> None:
         raise InvalidInput(what, "it must be one of " + ", ".join(words), f"Write '{words[0]}', for example.")
 
 
-def _like_pattern(pattern: Expression) -> None:
+def _width(argument: Expression) -> Literal:
+    """The width of TIME_BUCKET in its one form, such as '1 hour' or '15 minutes'."""
+    text = argument.value if isinstance(argument, Literal) else None
+    found = _WIDTH.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+    if found is None or found[2] not in DATE_UNITS:
+        rule = "it must be a constant such as '15 minutes': 1 to 9999 of " + ", ".join(DATE_UNITS)
+        raise InvalidInput("the width of TIME_BUCKET", rule, "Write TIME_BUCKET('15 minutes', at).")
+    return Literal(f"{found[1]} {found[2]}{'' if found[1] == '1' else 's'}")
+
+
+def _like_pattern(function: str, pattern: Expression) -> None:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise InvalidInput(
-            "LIKE with something else than a constant", "its pattern must be a constant text", "Write name LIKE 'A%'."
+            f"{function} with something else than a constant",
+            "its pattern must be a constant text",
+            f"Write name {function} 'A%'.",
         )
     if "\\" in pattern.value:
         raise InvalidInput(
-            "a LIKE pattern with a backslash",
+            f"a {function} pattern with a backslash",
             "% and _ are the only special characters; there is no escape",
             "Compare with SUBSTR or = instead.",
         )
@@ -176,6 +205,17 @@ def negated(x: Expression) -> Expression:
 def nullif(x: Expression, y: Expression) -> Case:
     """NULL where x = y, else x."""
     return Case(((call("=", x, y), Literal(None)),), x)
+
+
+def concatenated(parts: Sequence[Expression]) -> Expression:
+    """CONCAT: all parts joined, a missing one being empty."""
+    if not parts:
+        raise InvalidInput("CONCAT of nothing", "it takes at least one text", "Write CONCAT(city, ', ', ward).")
+    filled = [
+        part if isinstance(part, Literal) and part.value is not None else call("coalesce", part, Literal(""))
+        for part in parts
+    ]
+    return reduce(lambda left, right: call("||", left, right), filled)
 
 
 def if_else(condition: Expression, yes: Expression, no: Expression = _NULL) -> Case:

@@ -11,7 +11,7 @@ from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Litera
 __all__ = ["default_name", "distinct_names"]
 
 _WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "ratio", "%": "rest", "=": "equal", "<>": "differs", "<": "below",
-          "<=": "at_most", ">": "above", ">=": "at_least", "and": "all", "or": "any"}  # fmt: skip
+          "<=": "at_most", ">": "above", ">=": "at_least", "and": "all", "or": "any", "||": "joined"}  # fmt: skip
 
 
 def default_name(value: Expression | Aggregate) -> str:
@@ -28,8 +28,8 @@ def default_name(value: Expression | Aggregate) -> str:
             return name
         case Literal():
             return "constant"
-        case Call("date_part" | "date_trunc", (Literal(str(part)), *_)):
-            word = part
+        case Call("date_part" | "date_trunc" | "time_bucket" | "cast", (Literal(str(part)), *_)):
+            word = part.replace(" ", "_")
         case Call(function, _):
             word = _WORDS.get(function, function)
         case Case():

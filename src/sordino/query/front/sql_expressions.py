@@ -20,6 +20,7 @@ from sordino.query.aggregates.registry import Kind, named_in_sql
 from sordino.query.front.calls import (
     between,
     call,
+    concatenated,
     constant,
     count_where,
     if_else,
@@ -82,8 +83,21 @@ _CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Upper: ("upper", ("this",)),
     exp.Length: ("length", ("this",)),
     exp.Substring: ("substr", ("this", "start", "length")),
+    exp.Ln: ("ln", ("this",)),
+    exp.Exp: ("exp", ("this",)),
+    exp.Sqrt: ("sqrt", ("this",)),
+    exp.Pow: ("power", ("this", "expression")),
+    exp.Dayname: ("dayname", ("this",)),
+    exp.Monthname: ("monthname", ("this",)),
+    exp.DateBin: ("time_bucket", ("this", "expression")),
 }
-_CHAINS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_CHAINS: dict[type[exp.Expression], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||", exp.Pow: "power",
+}  # fmt: skip
+_CASTS = {
+    exp.DType.DATE: "date", exp.DType.TIMESTAMPNTZ: "timestamp", exp.DType.INT: "integer", exp.DType.BIGINT: "bigint",
+    exp.DType.DOUBLE: "double",
+}  # fmt: skip
 _LOGIC: dict[type[exp.Expression], str] = {exp.And: "and", exp.Or: "or"}
 _DATE_PARTS: dict[type[exp.Expression], str] = {
     exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week", exp.Day: "day",
@@ -342,8 +356,32 @@ class Reader:
 
     def _like(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression", "negate")
-        found = call("like", self._expression(node.this), self._expression(node.expression))
+        name = "like" if type(node) is exp.Like else "ilike"
+        found = call(name, self._expression(node.this), self._expression(node.expression))
         return call("not", found) if node.args.get("negate") else found
+
+    def _concat(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "expressions")
+        return concatenated([self._expression(part) for part in node.expressions])
+
+    def _log(self, node: exp.Expression) -> Expression:
+        """LOG10(x), which the parser turns into LOG(10, x); with one argument, engines disagree on the base."""
+        arguments(self.text, node, "this", "expression")
+        if node.expression is None or self._expression(node.this) != Literal(10):
+            raise self._refuse(
+                node,
+                (
+                    "LOG is the natural logarithm in some dialects, to base 10 in others",
+                    "Write LN(x) or LOG10(x); the logarithm to base 2 is LN(x) / LN(2).",
+                ),
+            )
+        return call("log10", self._expression(node.expression))
+
+    def _date_diff(self, node: exp.Expression) -> Expression:
+        arguments(self.text, node, "this", "expression", "unit")
+        if "unit" not in node.args:
+            raise self._refuse(node, ("its unit must be named", "Write DATE_DIFF('day', first, last)."))
+        return call("date_diff", _part(node.args["unit"]), self._expression(node.expression), self._expression(node.this))
 
     def _left(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "expression")
@@ -365,8 +403,8 @@ class Reader:
             return call("date_part", _part(node.expressions[0]), self._expression(node.expressions[1]))
         if name == "weekday" and len(node.expressions) == 1:
             return call("date_part", Literal("dow"), self._expression(node.expressions[0]))
-        if name == "bucket":
-            return call("bucket", *map(self._expression, node.expressions))
+        if name in {"bucket", "clamp"}:
+            return call(name, *map(self._expression, node.expressions))
         raise self._refuse(node, (f"there is no function {shortened(str(node.this))}", UNKNOWN[1]))
 
     def _literal(self, node: exp.Expression) -> Expression:
@@ -394,13 +432,16 @@ class Reader:
         return self.column(node)
 
     def _cast(self, node: exp.Expression) -> Expression:
-        """DATE '...' and TIMESTAMP '...', which the parser turns into casts; no other cast gets past the words."""
+        """A cast; of a text only DATE '...' and TIMESTAMP '...', which are constants."""
         arguments(self.text, node, "this", "to")
-        to, literal = node.args["to"], node.this
-        kinds = {exp.DataType.Type.DATE: False, exp.DataType.Type.TIMESTAMPNTZ: True}
-        if type(literal) is not exp.Literal or not literal.args.get("is_string") or to.this not in kinds:
+        to, inner = node.args["to"], _inside(node.this)
+        arguments(self.text, to, "this")
+        kind = _CASTS.get(to.this)
+        if kind is None:
             raise self._refuse(node)
-        return _date(self.text, node, str(literal.this), moment=kinds[to.this])
+        if kind in ("date", "timestamp") and type(inner) is exp.Literal and inner.args.get("is_string"):
+            return _date(self.text, node, str(inner.this), moment=kind == "timestamp")
+        return call("cast", Literal(kind), self._expression(inner))
 
 
 def _parts(node: exp.Expression, name: str) -> list[exp.Expression]:
@@ -424,6 +465,10 @@ _SPECIAL: dict[type[exp.Expression], Callable[[Reader, exp.Expression], Expressi
     exp.Neg: Reader._neg,
     exp.Is: Reader._is,
     exp.Like: Reader._like,
+    exp.ILike: Reader._like,
+    exp.Concat: Reader._concat,
+    exp.Log: Reader._log,
+    exp.DateDiff: Reader._date_diff,
     exp.Left: Reader._left,
     exp.Extract: Reader._extract,
     exp.TimestampTrunc: Reader._date_trunc,

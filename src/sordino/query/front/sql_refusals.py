@@ -15,6 +15,9 @@ _HARMLESS: dict[type[exp.Expression], frozenset[str]] = {  # set by the dialect,
     exp.Greatest: frozenset({"ignore_nulls"}),
     exp.Count: frozenset({"big_int"}),
     exp.Column: frozenset({"join_mark"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Concat: frozenset({"safe", "coalesce"}),
+    exp.DateDiff: frozenset({"date_part_boundary"}),
     exp.Literal: frozenset({"is_string"}),
     exp.Boolean: frozenset({"this"}),
 }
@@ -27,7 +30,7 @@ _SUBQUERY = (
     "a subquery stands in FROM, in WITH, after IN or after EXISTS; a number of it would be one about all persons",
     "Ask for that number first, and write the noisy answer into this question.",
 )
-_PATTERN = "LIKE is the only pattern, without ESCAPE", "Write LOWER(name) LIKE 'a%'."
+_PATTERN = "LIKE and ILIKE are the only patterns, without ESCAPE", "Write name ILIKE 'a%'."
 HINTS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Min: _EXTREMES,
     exp.Max: _EXTREMES,
@@ -58,7 +61,6 @@ HINTS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.NullSafeNEQ: ("IS DISTINCT FROM is not supported", "Write a <> b, with COALESCE where values may be missing."),
     exp.NullSafeEQ: ("IS NOT DISTINCT FROM is not supported", "Write a = b, with COALESCE where values may be missing."),
     exp.Is: ("IS is supported with NULL only", "Write the condition itself, or COALESCE(condition, FALSE)."),
-    exp.Concat: ("texts are not joined", "Group by both columns."),
     exp.Rand: ("a question may not be random", "Ask about all rows."),
     exp.LogicalOr: (
         "whether any row satisfies a condition may hang on one person",

@@ -298,10 +298,8 @@ def _equality(scope: Scope, node: exp.Expression, table: str) -> tuple[Column, C
         ours, theirs, named = theirs, ours, named[::-1]
     if ours.table == table or (named[1] and theirs.table != table):
         return None  # both of one side: a condition like any other
-    if named == [False, False]:
-        rule = f"one side must be a column of {table}, the other one of a table before it"
-        raise refusal(scope.text, node, (shortened(rule, 100), "Qualify both columns by their tables."))
-    return ours, Column(theirs.name, table)
+    # which of two plain names belongs to which table is decided where columns are known
+    return ours, Column(theirs.name, table if any(named) else None)
 
 
 def _qualified(node: exp.Expression) -> bool:

@@ -41,13 +41,14 @@ DEEPEST_TEXT = 24
 _T = TokenType
 _KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.OFFSET, _T.ASC,
              _T.DESC, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.AND, _T.OR, _T.NOT, _T.IN, _T.IS,
-             _T.NULL, _T.ISNULL, _T.NOTNULL, _T.TRUE, _T.FALSE, _T.BETWEEN, _T.LIKE, _T.CASE, _T.WHEN, _T.THEN,
+             _T.NULL, _T.ISNULL, _T.NOTNULL, _T.TRUE, _T.FALSE, _T.BETWEEN, _T.LIKE, _T.ILIKE, _T.CASE, _T.WHEN, _T.THEN,
              _T.ELSE, _T.END, _T.DISTINCT, _T.FILTER, _T.FOR, _T.ALL, _T.WITH, _T.UNION, _T.EXISTS, _T.OVER,
              _T.PARTITION_BY}  # fmt: skip
 _SYMBOLS = {_T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.DASH, _T.PLUS, _T.STAR, _T.SLASH, _T.MOD, _T.EQ, _T.NEQ,
-            _T.LT, _T.LTE, _T.GT, _T.GTE, _T.SEMICOLON}  # fmt: skip
+            _T.LT, _T.LTE, _T.GT, _T.GTE, _T.SEMICOLON, _T.DPIPE, _T.DSTAR, _T.DCOLON}  # fmt: skip
 _LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
 _DATES = {_T.DATE, _T.TIMESTAMPNTZ}
+_CASTS = {*_DATES, _T.INT, _T.BIGINT, _T.DOUBLE}
 _SIGNS = {_T.DASH, _T.PLUS}
 _OPENING, _CLOSING = {_T.L_PAREN, _T.CASE}, {_T.R_PAREN, _T.END}
 
@@ -61,9 +62,8 @@ _RECURSIVE = (
 )
 _READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
 CASTS = (
-    "casts are not supported",
-    "Leave it out: declared columns have their types. FLOOR(x) and ROUND(x) give whole numbers, DATE_TRUNC('day', at) "
-    "gives days, SUM(condition) counts; write dates as DATE '2024-01-31'.",
+    "casts are to DATE, TIMESTAMP, INTEGER, BIGINT and DOUBLE",
+    "Write CAST(x AS DATE) or x::DATE, or leave it out: declared columns have their types. ROUND(x, 2) rounds.",
 )
 WINDOWS = (
     "a window looks at one person's rows, in SELECT of a subquery",
@@ -85,7 +85,7 @@ _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024
 _SAMPLES = "samples are not supported", "Ask about all rows."
 _GROUPINGS = "GROUP BY takes a plain list of keys", "Ask one question for each level of grouping."
 COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
-_PATTERNS = "LIKE is the only pattern", "Write LOWER(name) LIKE 'a%'."
+_PATTERNS = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
 _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
 _STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE"
 _JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
@@ -103,12 +103,12 @@ _REFUSED_WORDS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
     "GROUPING SETS": _GROUPINGS,
     **dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK),
-    **dict.fromkeys(("ILIKE", "GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
+    **dict.fromkeys(("GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
     "XOR": ("XOR is not supported", "Write a <> b."),
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
 }
 _REFUSED_CALLS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT"), CASTS),
+    **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
     **dict.fromkeys(("MODE", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
@@ -122,11 +122,10 @@ _REFUSED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
 }
 _REFUSED_SYMBOLS: dict[str, tuple[str, str]] = {
-    "::": CASTS,
     **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
-    **dict.fromkeys(("**", "^"), ("powers are not supported", "Write x * x.")),
-    "||": ("texts are not joined", "Group by both columns."),
+    "^": ("^ is a power in some dialects, exclusive OR in others", "Write POWER(x, 2) or x ** 2."),
+    "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
     "!": ("! is not supported", "Write NOT."),
 }
@@ -175,7 +174,12 @@ def read_words(text: str) -> Words:
         )
     while tokens and tokens[-1].token_type == _T.SEMICOLON:
         tokens.pop()
-    checked = tuple(_checked(text, tokens, i, query=query) for i, query in enumerate(_in_queries(tokens)))
+    tokens = _plain_widths(tokens)
+    types = _types(tokens)
+    checked = tuple(
+        _type(text, token) if i in types else _checked(text, tokens, i, query=query)
+        for (i, token), query in zip(enumerate(tokens), _in_queries(tokens), strict=True)
+    )
     _check_depth(text, checked)
     return Words(text, checked)
 
@@ -189,6 +193,43 @@ def _in_queries(tokens: list[Token]) -> Iterator[bool]:
         yield brackets[-1]
         if token.token_type == _T.L_PAREN:
             brackets.append(after is not None and after.token_type in {_T.SELECT, _T.WITH})
+
+
+def _plain_widths(tokens: list[Token]) -> list[Token]:
+    """TIME_BUCKET(INTERVAL 15 MINUTE, at) as TIME_BUCKET('15 MINUTE', at); any other INTERVAL stays, and is refused."""
+    found: list[Token] = []
+    merged = 0
+    for i, token in enumerate(tokens):
+        if i < merged:
+            continue
+        opened = [word.text.upper() for word in tokens[max(i - 2, 0) : i]] == ["TIME_BUCKET", "("]
+        size = next((n for n, word in enumerate(tokens[i : i + 4]) if word.token_type == _T.COMMA), 0)
+        found.append(token)
+        if opened and size > 1 and token.text.upper() == "INTERVAL":
+            width = tokens[i + 1 : i + size]
+            text = " ".join(word.text for word in width)
+            found[-1] = Token(_T.STRING, text, token.line, token.col, token.start, width[-1].end)
+            merged = i + size
+    return found
+
+
+def _types(tokens: list[Token]) -> set[int]:
+    """The places of types: after ::, and after AS within the brackets of CAST."""
+    places, casts = set(), [False]
+    for i, token in enumerate(tokens[:-1]):
+        if token.token_type == _T.L_PAREN:
+            casts.append(i > 0 and tokens[i - 1].text.upper() == "CAST" and tokens[i - 1].token_type != _T.IDENTIFIER)
+        elif token.token_type == _T.R_PAREN and len(casts) > 1:
+            casts.pop()
+        elif token.token_type == _T.DCOLON or (token.token_type == _T.ALIAS and casts[-1]):
+            places.add(i + 1)
+    return places
+
+
+def _type(text: str, token: Token) -> Token:
+    if token.token_type not in _CASTS:
+        raise _refuse(text, token, CASTS)
+    return token
 
 
 def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None = None) -> UnsupportedSQL:
@@ -207,6 +248,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     named = query and _begins_table(tokens, i)
     if kind == _T.STRING and named:
         raise _refuse(text, token, ("files cannot be read by a question", "Ask about a declared table by its name."))
+    if kind == _T.STRING and after and after.token_type == _T.STRING:
+        raise _refuse(text, token, ("two texts stand side by side", "Write 'a' || 'b', or a sign between them."))
     if kind in _LEAVES - {_T.VAR}:
         if kind == _T.NUMBER and after and after.start == token.end + 1 and after.token_type not in _SYMBOLS:
             raise _refuse(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -19,10 +20,10 @@ from sordino.query.tree import Aggregate, Case, Column, Expression, Member, Wind
 if TYPE_CHECKING:
     from sordino.query.front.python import Question
 
-__all__ = ["ColumnLike", "Measure", "Over", "Term", "When", "any_", "bucket", "coalesce", "col", "condition_tree",
-           "date_part", "date_trunc", "day", "every", "first_value", "greatest", "lag", "lead", "least", "lit", "max_",
-           "measures", "min_", "month", "over_tree", "quarter", "row_number", "term_tree", "week", "when",
-           "year"]  # fmt: skip
+__all__ = ["ColumnLike", "Measure", "Over", "Term", "When", "any_", "bucket", "coalesce", "col", "concat",
+           "condition_tree", "date_diff", "date_part", "date_trunc", "day", "every", "first_value", "greatest", "lag",
+           "lead", "least", "lit", "max_", "measures", "min_", "month", "over_tree", "quarter", "row_number",
+           "term_tree", "time_bucket", "week", "when", "year"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,12 @@ class Term:
     def __rmod__(self, other: object) -> Term:
         return self._after("%", other)
 
+    def __pow__(self, other: object) -> Term:
+        return self._with("power", other)
+
+    def __rpow__(self, other: object) -> Term:
+        return self._after("power", other)
+
     def __neg__(self) -> Term:
         return Term(calls.negated(self.tree))
 
@@ -151,6 +158,18 @@ class Term:
         """Whether the text matches: % stands for any letters, _ for one."""
         return self._with("like", pattern)
 
+    def ilike(self, pattern: str) -> Term:
+        """The same, whatever the case of the letters."""
+        return self._with("ilike", pattern)
+
+    def append(self, *others: object) -> Term:
+        """The text followed by the others; missing if one of them is."""
+        return reduce(lambda left, right: left._with("||", right), others, self)
+
+    def cast(self, kind: str) -> Term:
+        """As another type: date, timestamp, integer, bigint or double."""
+        return self._after("cast", kind)
+
     def coalesce(self, *others: object) -> Term:
         """Itself, or the first of the others that is not missing."""
         return self._with("coalesce", *others)
@@ -174,6 +193,26 @@ class Term:
     def ceil(self) -> Term:
         """The next whole number at or above."""
         return self._with("ceil")
+
+    def ln(self) -> Term:
+        """The natural logarithm."""
+        return self._with("ln")
+
+    def log10(self) -> Term:
+        """The logarithm to base 10."""
+        return self._with("log10")
+
+    def exp(self) -> Term:
+        """The number e to its power."""
+        return self._with("exp")
+
+    def sqrt(self) -> Term:
+        """The square root."""
+        return self._with("sqrt")
+
+    def clamp(self, low: object, high: object) -> Term:
+        """Itself, or the nearer of two constants where it lies outside of them."""
+        return self._with("clamp", low, high)
 
     def bucket(self, width: object) -> Term:
         """The lower end of its bucket: floor(x / width) * width."""
@@ -200,8 +239,20 @@ class Term:
         return self._after("date_part", part)
 
     def date_trunc(self, unit: str) -> Term:
-        """The beginning of its year, quarter, month, week, day or hour."""
+        """The beginning of its year, quarter, month, week, day, hour or minute."""
         return self._after("date_trunc", unit)
+
+    def time_bucket(self, width: str) -> Term:
+        """The beginning of its span of time, such as "15 minutes"."""
+        return self._after("time_bucket", width)
+
+    def day_name(self) -> Term:
+        """The day of the week in English."""
+        return self._with("dayname")
+
+    def month_name(self) -> Term:
+        """The month in English."""
+        return self._with("monthname")
 
     def year(self) -> Term:
         """The year of a date."""
@@ -422,6 +473,21 @@ def date_part(part: str, x: ColumnLike) -> Term:
 def date_trunc(unit: str, x: ColumnLike) -> Term:
     """The beginning of a unit of time."""
     return _method(x).date_trunc(unit)
+
+
+def date_diff(unit: str, first: ColumnLike, last: ColumnLike) -> Term:
+    """How many units of time begin after the first date, up to the last: "day" counts days."""
+    return Term(calls.call("date_diff", _value(unit), term_tree(first), term_tree(last)))
+
+
+def time_bucket(width: str, x: ColumnLike) -> Term:
+    """The beginning of a span of time, such as "15 minutes"."""
+    return _method(x).time_bucket(width)
+
+
+def concat(x: ColumnLike, *others: object) -> Term:
+    """The texts one after the other; a missing one is empty."""
+    return Term(calls.concatenated([term_tree(x), *map(_value, others)]))
 
 
 def year(x: ColumnLike) -> Term:

@@ -16,7 +16,7 @@ from typing import assert_never
 
 from sordino.errors import InvalidInput
 from sordino.query.aggregates.registry import kind_of
-from sordino.query.front.calls import check_name, number
+from sordino.query.front.calls import CASTS, check_name, number
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import OUTPUT, Answered
 from sordino.query.front.shapes import WITHIN_PERSON, check_query
@@ -57,16 +57,18 @@ _QUOTED = {"ALL", "ALTER", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "BETWEEN",
            "UNNEST", "UNPIVOT", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH", "WITHIN", "XOR"}  # fmt: skip
 """Words that stand for a name only in quotes; more than need be, so that other versions of the parser agree."""
 
-_OR, _AND, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(7)
+_OR, _AND, _PREDICATE, _JOINED, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 """How tightly a piece of text holds together; one that is looser than its place asks for goes into brackets."""
 
 _OPERATORS = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _PREDICATE),
+    "||": _JOINED,
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }
-_FUNCTIONS = {"abs", "bucket", "ceil", "coalesce", "date_part", "date_trunc", "floor", "greatest", "least",
-              "length", "lower", "round", "substr", "upper"}  # fmt: skip
+_FUNCTIONS = {"abs", "bucket", "cast", "ceil", "clamp", "coalesce", "date_diff", "date_part", "date_trunc", "dayname",
+              "exp", "floor", "greatest", "least", "length", "ln", "log10", "lower", "monthname", "power", "round", "sqrt",
+              "substr", "time_bucket", "upper"}  # fmt: skip
 _MOST_DIGITS = 40
 """What the parser takes in one number, those of the exponent included."""
 
@@ -145,6 +147,8 @@ class _Writer:
                 # a - b - c is (a - b) - c; comparisons of comparisons are bracketed, as people and dialects differ on them
                 first = self.text(left, level + (level == _PREDICATE))
                 return level, f"{first} {function} {self.text(right, level + 1)}"
+            case Call("cast", (Literal(str(kind)), x)) if kind in CASTS:
+                return _ATOM, f"CAST({self.text(x)} AS {kind.upper()})"
             case Call(function, parts) if function in _FUNCTIONS:
                 return _ATOM, f"{function.upper()}({self._list(parts)})"
             case Aggregate():
@@ -170,8 +174,8 @@ class _Writer:
         match node:
             case Call("is_null", (x,)):
                 return f"{self.text(x, _SUM)} IS {negation}NULL"
-            case Call("like", (x, pattern)):
-                return f"{self.text(x, _SUM)} {negation}LIKE {self.text(pattern, _SUM)}"
+            case Call("like" | "ilike" as function, (x, pattern)):
+                return f"{self.text(x, _SUM)} {negation}{function.upper()} {self.text(pattern, _SUM)}"
             case Member(column, rows):
                 return f"{self.column(column)} {negation}IN ({_rows(rows)})"
             case Call("in", (x, *values)):

@@ -11,12 +11,14 @@ from typing import Literal, TypeAlias, overload
 
 from sordino.query.tree import Value
 from sordino.query.typed import Typed
-from sordino.query.types import Day, Number, Text, Truth
+from sordino.query.types import FIRST_MOMENT, Day, Number, Text, Truth
 
 __all__ = ["Multiples", "Starts", "Unit", "domain", "domain_size"]
 
-Unit: TypeAlias = Literal["year", "quarter", "month", "week", "day", "hour"]
+Unit: TypeAlias = Literal["year", "quarter", "month", "week", "day", "hour", "minute"]
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_LENGTHS = {"week": timedelta(7), "day": timedelta(1), "hour": timedelta(hours=1), "minute": timedelta(minutes=1)}
+_MONDAY = datetime(2000, 1, 3)
 
 
 @dataclass(frozen=True)
@@ -43,34 +45,34 @@ class Multiples(Sequence[Value]):
 
 @dataclass(frozen=True)
 class Starts(Sequence[date]):
-    """The first days (or moments) of all units of time between two dates; dates if `lower` is a date, else moments."""
+    """The first days (or moments) of all spans between two dates; dates if `lower` is a date, else moments.
+
+    A span is `units` units long. Spans of months are counted from 2000-01-01, all others from Monday, 2000-01-03.
+    """
 
     unit: Unit
     lower: date
     upper: date
+    units: int = 1
 
-    def _number(self, day: date) -> int:
-        """Units since the beginning of the calendar; 0001-01-01 is a Monday."""
+    def number(self, day: date) -> int:
+        """The number of the span that holds the day."""
         if self.unit in _MONTHS:
-            return (12 * day.year + day.month - 1) // _MONTHS[self.unit]
-        days = day.toordinal() - 1
-        if self.unit == "hour":
-            return 24 * days + (day.hour if isinstance(day, datetime) else 0)
-        return days // 7 if self.unit == "week" else days
+            return (12 * (day.year - 2000) + day.month - 1) // (_MONTHS[self.unit] * self.units)
+        moment = day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
+        return (moment - _MONDAY) // (_LENGTHS[self.unit] * self.units)
 
     def _start(self, number: int) -> date:
         if self.unit in _MONTHS:
-            year, month = divmod(number * _MONTHS[self.unit], 12)
-            return self._as_declared(date(year, month + 1, 1))
-        if self.unit == "hour":
-            return datetime(1, 1, 1) + timedelta(hours=number)
-        return self._as_declared(date.fromordinal(1 + number * (7 if self.unit == "week" else 1)))
-
-    def _as_declared(self, day: date) -> date:
-        return datetime(day.year, day.month, day.day) if isinstance(self.lower, datetime) else day
+            year, month = divmod(number * _MONTHS[self.unit] * self.units, 12)
+            moment = datetime(2000 + year, month + 1, 1) if 2000 + year > 0 else FIRST_MOMENT
+        else:
+            # the first span may begin before the calendar does
+            moment = _MONDAY + max(number * self.units * _LENGTHS[self.unit], FIRST_MOMENT - _MONDAY)
+        return moment if isinstance(self.lower, datetime) else moment.date()
 
     def __len__(self) -> int:
-        return max(0, self._number(self.upper) - self._number(self.lower) + 1)
+        return max(0, self.number(self.upper) - self.number(self.lower) + 1)
 
     @overload
     def __getitem__(self, index: int) -> date: ...
@@ -79,7 +81,7 @@ class Starts(Sequence[date]):
     def __getitem__(self, index: int | slice) -> date | Sequence[date]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        return self._start(self._number(self.lower) + range(len(self))[index])
+        return self._start(self.number(self.lower) + range(len(self))[index])
 
 
 def domain(typed: Typed) -> Sequence[Value] | None:

@@ -20,6 +20,7 @@ from sordino.query.meaning.function import kind_words
 from sordino.query.meaning.functions import FUNCTIONS
 from sordino.query.meaning.listed import expect_listed
 from sordino.query.meaning.logic import as_truth, choose
+from sordino.query.meaning.neutral import Let
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Nothing, Number, Truth
 
@@ -68,13 +69,14 @@ def _typed(expression: tree.Expression, read: Reads, known: Mapping[tree.Express
 
 
 def _refuse_deep(sql: exp.Expression) -> None:
-    level, nodes_there = 0, [sql]
-    while nodes_there:
-        level += 1
+    waiting = [(sql, 1)]
+    while waiting:
+        node, level = waiting.pop()
         if level > _DEEPEST:
             raise InvalidInput("an expression of many nested calls", f"it may become at most {_DEEPEST} levels of SQL",
                                "Write it with fewer calls inside calls.")  # fmt: skip
-        nodes_there = [child for node in nodes_there for child in node.iter_expressions()]
+        below = level + (Let.levels if isinstance(node, Let) else 1)
+        waiting += [(child, below) for child in node.iter_expressions()]
 
 
 def condition(expression: tree.Expression, read: Reads, known: Mapping[tree.Expression, Typed] | None = None) -> Typed:

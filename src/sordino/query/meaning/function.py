@@ -98,7 +98,7 @@ def number_of(function: str, arguments: Sequence[Typed]) -> list[Number]:
                 hint = "Write CASE WHEN condition THEN 1 ELSE 0 END; AVG(condition) is a proportion, SUM(condition) a count."
                 raise refuse(function, arguments, "a condition is no number", hint)
             case Day() | Moment():
-                hint = "Compare dates, or take a part of one: EXTRACT(year FROM day), DATE_TRUNC('month', day)."
+                hint = "Compare dates, take a part (EXTRACT(year FROM day)), or count days: DATE_DIFF('day', first, last)."
                 raise refuse(function, arguments, "a date is no number", hint)
             case _:
                 raise refuse(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from sordino.query.meaning.casts import CAST_FUNCTIONS
 from sordino.query.meaning.function import Function
 from sordino.query.meaning.logic import LOGIC_FUNCTIONS
 from sordino.query.meaning.numbers import NUMBER_FUNCTIONS
@@ -17,5 +18,5 @@ from sordino.query.meaning.times import TIME_FUNCTIONS
 __all__ = ["FUNCTIONS", "Function"]
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
-    {f.name: f for f in (*NUMBER_FUNCTIONS, *LOGIC_FUNCTIONS, *TEXT_FUNCTIONS, *TIME_FUNCTIONS)}
+    {f.name: f for f in (*NUMBER_FUNCTIONS, *LOGIC_FUNCTIONS, *TEXT_FUNCTIONS, *TIME_FUNCTIONS, *CAST_FUNCTIONS)}
 )

@@ -7,6 +7,7 @@ as text and inside the engine (whose NULLIF is a CASE with two copies).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from fractions import Fraction
@@ -15,12 +16,13 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
+from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
 from sordino.query.tree import Value
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
-__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped_whole", "constant", "greatest", "least",
-           "let", "nearest_double", "not_nan", "not_zero", "null", "place_in", "real", "text_list",
+__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped", "clamped_whole", "constant", "finite",
+           "greatest", "least", "let", "nearest_double", "not_nan", "not_zero", "null", "place_in", "real", "text_list",
            "try_cast", "whole"]  # fmt: skip
 
 _KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp.DType.BOOLEAN, "varchar": exp.DType.VARCHAR,
@@ -102,13 +104,11 @@ _SMALL = 200
 def let(sql: exp.Expression, build: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
     """`build(sql)`, where `build` may copy its argument several times.
 
-    A large argument is computed once, as the only element of a list on which `build` works as a lambda: 20 ns a row.
+    A large argument is computed once and has a name; in DuckDB that takes 20 ns a row.
     """
     if all(count < _SMALL for count, _ in enumerate(sql.walk())):
         return build(sql)
-    body = exp.Lambda(this=build(exp.to_identifier("v")), expressions=[exp.to_identifier("v")])
-    return exp.Anonymous(this="LIST_EXTRACT", expressions=[exp.Transform(this=exp.Array(expressions=[sql]), expression=body),
-                                                           exp.Literal.number(1)])  # fmt: skip
+    return Let(this=sql, expression=build(exp.to_identifier("v")))
 
 
 def not_nan(sql: exp.Expression) -> exp.Expression:
@@ -119,6 +119,20 @@ def not_nan(sql: exp.Expression) -> exp.Expression:
 def not_zero(sql: exp.Expression) -> exp.Expression:
     """A DOUBLE with zero as NULL."""
     return let(sql, lambda v: case([(exp.EQ(this=v.copy(), expression=real(0.0)), null("double"))], v.copy()))
+
+
+def finite(sql: exp.Expression) -> exp.Expression:
+    """A DOUBLE with NaN, which is above everything, and infinities as NULL."""
+    return let(sql, lambda v: case([(exp.LTE(this=exp.Abs(this=v.copy()), expression=real(sys.float_info.max)), v.copy())]))
+
+
+def clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
+    """A value moved into [lower, upper]; comparisons with NULL are not true, so NULL falls through to the end.
+
+    The engine orders infinite dates rightly.
+    """
+    below, above = exp.LT(this=x.copy(), expression=lower), exp.GT(this=x.copy(), expression=upper)
+    return case([(below, lower.copy()), (above, upper.copy())], x.copy())
 
 
 def as_number(typed: Typed) -> Number:
@@ -155,13 +169,8 @@ def as_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
 
 
 def clamped_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
-    """A BIGINT clamped into [lower, upper]; comparisons with NULL are not true, so NULL stays NULL."""
-
-    def clamped(v: exp.Expression) -> exp.Expression:
-        below, above = exp.LT(this=v.copy(), expression=whole(lower)), exp.GT(this=v.copy(), expression=whole(upper))
-        return case([(below, whole(lower)), (above, whole(upper))], v.copy())
-
-    return let(sql, clamped)
+    """A BIGINT clamped into [lower, upper]; NULL stays NULL."""
+    return let(sql, lambda v: clamped(v, whole(lower), whole(upper)))
 
 
 def _text_is_clean(value: str) -> bool:
@@ -202,13 +211,12 @@ def text_list(values: Sequence[str]) -> exp.Expression:
     sign = next((sign for sign in "|;,/\n\t" if not any(sign in value for value in values)), None)
     if sign is None or not values:
         return exp.Array(expressions=[exp.Literal.string(value) for value in values])
-    parts = [exp.Literal.string(sign.join(values)), exp.Literal.string(sign)]
-    return exp.Anonymous(this="STR_SPLIT", expressions=parts)
+    return TextList(this=exp.Literal.string(sign.join(values)), expression=exp.Literal.string(sign))
 
 
 def place_in(values: Sequence[str], cell: exp.Expression) -> exp.Expression:
     """The place of a text in a list, from 1 on; NULL if it is not there."""
-    if isinstance(cell, exp.Anonymous) and cell.name == "LIST_EXTRACT" and cell.expressions[0] == text_list(values):
-        place: exp.Expression = cell.expressions[1]
+    if isinstance(cell, ItemOf) and cell.this == text_list(values):
+        place: exp.Expression = cell.expression
         return place.copy()  # the place of what stands at a place
-    return exp.Anonymous(this="ARRAY_POSITION", expressions=[text_list(values), cell])
+    return PlaceIn(this=text_list(values), expression=cell)

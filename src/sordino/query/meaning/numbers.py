@@ -17,7 +17,7 @@ from sordino.query.meaning.function import Function, alike, hull, is_null_consta
 from sordino.query.typed import Typed
 from sordino.query.types import LARGEST, Day, Moment, Nothing, Number, Text
 
-__all__ = ["NUMBER_FUNCTIONS"]
+__all__ = ["NUMBER_FUNCTIONS", "nearest_whole"]
 
 _SAFE = 2**900
 """Doubles up to this magnitude do not become infinite in a sum or when rounded, so none of them makes NaN."""
@@ -146,6 +146,11 @@ def _round(x: Typed, *digits: Typed) -> Typed:
     return Typed(type_, nodes.binary(exp.Div, scaled, nodes.real(power)))
 
 
+def nearest_whole(x: Typed) -> Typed:
+    """ROUND(x)."""
+    return _round(x)
+
+
 def _bucket(x: Typed, width: Typed) -> Typed:
     known = width.constant[0] if width.constant is not None else None
     if isinstance(known, bool) or not isinstance(known, int | Fraction) or not Fraction(1, 10**100) <= known <= 10**100:
@@ -186,6 +191,61 @@ def _extreme(name: str) -> Callable[..., Typed]:
     return apply
 
 
+def _elementary(
+    name: str, node: Callable[[exp.Expression], exp.Expression], rule: Callable[[Number], Number],
+    domain: type[exp.Expression] | None = None,
+) -> Callable[[Typed], Typed]:  # fmt: skip
+    """A function of one number in doubles, NULL where it has no finite value; `domain` compares x with zero beforehand."""
+
+    def apply(x: Typed) -> Typed:
+        if is_null_constant(x):
+            return x
+        (a,) = number_of(name, (x,))
+
+        def within(v: exp.Expression) -> exp.Expression:
+            return node(v) if domain is None else nodes.case([(domain(this=v.copy(), expression=nodes.real(0.0)), node(v))])
+
+        type_, sql = rule(a), nodes.let(nodes.as_double(x), within)
+        safe = _finite(a) and type_.upper is not None and type_.upper <= _SAFE
+        return Typed(intervals.floating(type_), sql if safe else nodes.finite(sql))
+
+    return apply
+
+
+def _power(x: Typed, y: Typed) -> Typed:
+    if is_null_constant(x) or is_null_constant(y):
+        return nodes.constant(None)
+    type_ = intervals.power(*number_of("power", (x, y)))
+    # zero to a negative power is infinite, a negative number to a broken one no number, and both become NULL
+    return Typed(intervals.floating(type_), nodes.finite(exp.Pow(this=nodes.as_double(x), expression=nodes.as_double(y))))
+
+
+def _clamp(x: Typed, low: Typed, high: Typed) -> Typed:
+    hint = "Write constants such as CLAMP(cost, 0, 5000) or CLAMP(day, '2024-01-01', '2024-12-31')."
+    if any(end.constant in (None, (None,)) for end in (low, high)):
+        raise refuse("clamp", (x, low, high), "its two ends must be written out", hint)
+    if is_null_constant(x):
+        return x
+    same = alike("clamp", (x, low, high))
+    match [a.type for a in same]:
+        case [Number() as number, Number() as bottom, Number() as top]:
+            ordered = intervals.ends(bottom) <= intervals.ends(top)
+            type_: Number | Day | Moment = intervals.clamp(number, bottom, top)
+        case [Day() as day, Day() as first, Day() as last]:
+            ordered = first.lower <= last.lower
+            lower, upper = (min(max(d, first.lower), last.lower) for d in (day.lower, day.upper))
+            type_ = Day(lower, upper, day.nullable)
+        case [Moment() as at, Moment() as begin, Moment() as end]:
+            ordered = begin.lower <= end.lower
+            earliest, latest = (min(max(t, begin.lower), end.lower) for t in (at.lower, at.upper))
+            type_ = Moment(earliest, latest, at.nullable)
+        case _:
+            raise refuse("clamp", (x, low, high), "numbers and dates have two ends", hint)
+    if not ordered:
+        raise refuse("clamp", (x, low, high), "its low end must not be above its high end", hint)
+    return selection(type_, same, lambda sql: nodes.let(sql[0], lambda v: nodes.clamped(v, sql[1], sql[2])))
+
+
 NUMBER_FUNCTIONS = (
     Function("+", 2, 2, "x + y", _operator("+", exp.Add, intervals.add)),
     Function("-", 2, 2, "x - y", _operator("-", exp.Sub, intervals.subtract)),
@@ -198,6 +258,17 @@ NUMBER_FUNCTIONS = (
     Function("floor", 1, 1, "the largest whole number not above x", _floor),
     Function("ceil", 1, 1, "the smallest whole number not below x", _ceil),
     Function("bucket", 2, 2, "the start of the bucket of the given width that holds x: floor(x / width) * width", _bucket),
+    Function("ln", 1, 1, "the natural logarithm; NULL where x is not above 0",
+             _elementary("ln", lambda v: exp.Ln(this=v), intervals.logarithm, exp.GT)),
+    Function("log10", 1, 1, "the logarithm to base 10; NULL where x is not above 0",
+             _elementary("log10", lambda v: exp.Anonymous(this="LOG10", expressions=[v]),
+                         lambda x: intervals.logarithm(x, 10), exp.GT)),
+    Function("exp", 1, 1, "e to the x; NULL where that is too large for a double",
+             _elementary("exp", lambda v: exp.Exp(this=v), intervals.exponential)),
+    Function("sqrt", 1, 1, "the square root; NULL where x is below 0",
+             _elementary("sqrt", lambda v: exp.Sqrt(this=v), intervals.square_root, exp.GTE)),
+    Function("power", 2, 2, "x to the y; NULL where that is no finite real number", _power),
+    Function("clamp", 3, 3, "x, or the nearer of two written-out ends where x lies outside; NULL stays NULL", _clamp),
     Function("least", 1, None, "the smallest of the arguments, NULLs skipped", _extreme("least")),
     Function("greatest", 1, None, "the largest of the arguments, NULLs skipped", _extreme("greatest")),
-)
+)  # fmt: skip

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from sordino.query import dataset
 from sordino.query.meaning import intervals, nodes
+from sordino.query.meaning.neutral import ItemOf
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth, Type
 
@@ -38,11 +39,11 @@ def read(column: dataset.Column, sql: exp.Expression) -> Typed:
             return Typed(replace(text, nullable=True), _text(text, sql))
         case Day() as day:
             ends = nodes.constant(day.lower).sql, nodes.constant(day.upper).sql
-            return Typed(replace(day, nullable=True), _clamped(sql, *ends))
+            return Typed(replace(day, nullable=True), nodes.clamped(sql, *ends))
         case Moment() as moment:
             ends = nodes.constant(moment.lower).sql, nodes.constant(moment.upper).sql
             # to microseconds first: comparing nanoseconds with a far bound would fail
-            return Typed(replace(moment, nullable=True), _clamped(nodes.try_cast(sql, "timestamp"), *ends))
+            return Typed(replace(moment, nullable=True), nodes.clamped(nodes.try_cast(sql, "timestamp"), *ends))
         case Nothing() as nothing:
             return Typed(nothing, exp.null(), (None,))
         case _:
@@ -65,12 +66,6 @@ def is_long(values: Sequence[object]) -> bool:
 def raw(declared: Text | Number, sql: exp.Expression) -> exp.Expression:
     """A cell as it is looked up in the list of its declared values: text, or a whole number of 64 bits; never fails."""
     return nodes.cast(sql.copy(), "varchar") if isinstance(declared, Text) else nodes.try_cast(sql.copy(), "bigint")
-
-
-def _clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> exp.Expression:
-    """Comparisons with NULL are not true, so NULL falls through to the end; the engine orders infinite dates rightly."""
-    below, above = exp.LT(this=x.copy(), expression=lower), exp.GT(this=x.copy(), expression=upper)
-    return nodes.case([(below, lower.copy()), (above, upper.copy())], x.copy())
 
 
 def _listed_whole(values: tuple[int, ...], sql: exp.Expression) -> exp.Expression:
@@ -113,7 +108,7 @@ def _text(text: Text, sql: exp.Expression) -> exp.Expression:
         # an unlisted category is NULL; the cast turns the engine's own enumerations into text
         # looked up by its place, which keeps the engine's dictionaries: CASE ... IN takes thirty times as long
         place = nodes.place_in(text.values, nodes.cast(sql.copy(), "varchar"))
-        return exp.Anonymous(this="LIST_EXTRACT", expressions=[nodes.text_list(text.values), place])
+        return ItemOf(this=nodes.text_list(text.values), expression=place)
     cell = nodes.cast(sql.copy(), "varchar")
     if text.longest is None:
         return cell

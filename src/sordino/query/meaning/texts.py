@@ -15,6 +15,8 @@ from sordino.query.types import Number, Text, Truth
 __all__ = ["TEXT_FUNCTIONS"]
 
 _LONGEST = 2**31 - 1
+_LONGEST_JOINED, _MOST_JOINED = 10_000, 1000
+"""Characters of joined texts, and how many of them are listed."""
 
 
 def _text_of(function: str, arguments: Sequence[Typed]) -> Text:
@@ -54,15 +56,35 @@ def _length(x: Typed) -> Typed:
     return Typed(Number(Fraction(0), None, Fraction(1), None, text.nullable), nodes.cast(exp.Length(this=x.sql), "double"))
 
 
-def _like(x: Typed, pattern: Typed) -> Typed:
-    hint = "Write a pattern such as 'A%'; % stands for any text, _ for one character."
-    text = literal_text("like", (x, pattern), 1, "pattern", hint)
-    if "\\" in text:
-        raise refuse("like", (x, pattern), "a pattern holds no backslash, since nothing is escaped", hint)
-    if is_null_constant(x):
-        return Typed(Truth(), nodes.null("boolean"), (None,))
-    nullable = _text_of("like", (x, pattern)).nullable
-    return Typed(Truth(nullable), exp.Paren(this=exp.Like(this=x.sql, expression=pattern.sql)))
+def _matching(name: str, node: type[exp.Expression]) -> Callable[[Typed, Typed], Typed]:
+    def apply(x: Typed, pattern: Typed) -> Typed:
+        hint = "Write a pattern such as 'A%'; % stands for any text, _ for one character."
+        text = literal_text(name, (x, pattern), 1, "pattern", hint)
+        if "\\" in text:
+            raise refuse(name, (x, pattern), "a pattern holds no backslash, since nothing is escaped", hint)
+        if is_null_constant(x):
+            return Typed(Truth(), nodes.null("boolean"), (None,))
+        nullable = _text_of(name, (x, pattern)).nullable
+        return Typed(Truth(nullable), exp.Paren(this=node(this=x.sql, expression=pattern.sql)))
+
+    return apply
+
+
+def _joined(x: Typed, y: Typed) -> Typed:
+    if is_null_constant(x) or is_null_constant(y):
+        return nodes.constant(None)
+    if not isinstance(x.type, Text) or not isinstance(y.type, Text):
+        hint = "Numbers and dates do not become texts: group by them as keys of their own. Conditions are joined by OR."
+        raise refuse("||", (x, y), "|| joins texts", hint)
+    if x.type.longest is None or y.type.longest is None or x.type.longest + y.type.longest > _LONGEST_JOINED:
+        # a text that is doubled again and again would take all memory
+        rule = f"joined texts have at most {_LONGEST_JOINED:,} characters, known beforehand"
+        raise refuse("||", (x, y), rule, "Cut them first: SUBSTR(city, 1, 100); or declare max_length of the column.")
+    values = None
+    if x.type.values is not None and y.type.values is not None and len(x.type.values) * len(y.type.values) <= _MOST_JOINED:
+        values = _distinct([a + b for a in x.type.values for b in y.type.values])
+    type_ = Text(values, x.type.longest + y.type.longest, x.type.nullable or y.type.nullable)
+    return Typed(type_, nodes.binary(exp.DPipe, x.sql, y.sql))
 
 
 def _substring(x: Typed, *where: Typed) -> Typed:
@@ -85,6 +107,10 @@ TEXT_FUNCTIONS = (
     Function("lower", 1, 1, "the text in small letters", _changed("lower", exp.Lower, str.lower)),
     Function("upper", 1, 1, "the text in capital letters", _changed("upper", exp.Upper, str.upper)),
     Function("length", 1, 1, "the number of characters", _length),
-    Function("like", 2, 2, "whether the text matches a pattern: % is any text, _ one character", _like),
+    Function("||", 2, 2, "the first text followed by the second; NULL where one of them is", _joined),
+    Function(
+        "like", 2, 2, "whether the text matches a pattern: % is any text, _ one character", _matching("like", exp.Like)
+    ),
+    Function("ilike", 2, 2, "the same, whatever the case of the letters", _matching("ilike", exp.ILike)),
     Function("substr", 2, 3, "the part that begins at a character (the first is 1), up to so many characters", _substring),
 )

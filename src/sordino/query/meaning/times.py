@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -9,19 +11,24 @@ from sqlglot import exp
 
 from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import Starts, Unit
-from sordino.query.meaning.function import Function, is_null_constant, literal_text, refuse
+from sordino.query.meaning.function import Function, alike, is_null_constant, literal_text, refuse
 from sordino.query.typed import Typed
-from sordino.query.types import Day, Moment, Number
+from sordino.query.types import FIRST_DAY, FIRST_MOMENT, Day, Moment, Number, Text
 
 __all__ = ["TIME_FUNCTIONS"]
 
 _RANGES = {"quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "dow": (0, 6), "isodow": (1, 7),
            "doy": (1, 366), "hour": (0, 23), "minute": (0, 59)}  # fmt: skip
-_UNITS: tuple[Unit, ...] = ("year", "quarter", "month", "week", "day", "hour")
+_UNITS: tuple[Unit, ...] = ("year", "quarter", "month", "week", "day", "hour", "minute")
+_CLOCK = ("hour", "minute")
+_DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+                "November", "December")  # fmt: skip
+_MOST_UNITS = 9999
 
 
-def _time_of(function: str, arguments: tuple[Typed, Typed], clock: bool) -> Day | Moment:
-    type_ = arguments[1].type
+def _time_of(function: str, arguments: Sequence[Typed], clock: bool, place: int = 1) -> Day | Moment:
+    type_ = arguments[place].type
     if not isinstance(type_, Day | Moment):
         raise refuse(function, arguments, f"{function} needs a date", "Pass a column declared as date or datetime.")
     if clock and isinstance(type_, Day):
@@ -54,32 +61,97 @@ def _date_part(part: Typed, day: Typed) -> Typed:
         raise refuse("date_part", (part, day), f"{name!r} is no part of a date", hint)
     if is_null_constant(day):
         return day
-    type_ = _time_of("date_part", (part, day), clock=name in ("hour", "minute"))
+    type_ = _time_of("date_part", (part, day), clock=name in _CLOCK)
     first, last = _part_range(name, type_.lower, type_.upper)
     number = Number(Fraction(first), Fraction(last), Fraction(1), None, type_.nullable)
     return Typed(number, exp.Extract(this=exp.var(name), expression=day.sql))
 
 
-def _date_trunc(unit: Typed, day: Typed) -> Typed:
-    hint = f"Units are {', '.join(_UNITS)}."
-    name = literal_text("date_trunc", (unit, day), 0, "unit", hint).lower()
-    found = next((u for u in _UNITS if u == name), None)
+def _unit_of(function: str, arguments: Sequence[Typed], units: tuple[Unit, ...], name: str) -> Unit:
+    found = next((u for u in units if u == name), None)
     if found is None:
-        raise refuse("date_trunc", (unit, day), f"{name!r} is no unit of time", hint)
-    if is_null_constant(day):
-        return day
-    type_ = _time_of("date_trunc", (unit, day), clock=found == "hour")
-    starts = Starts(found, type_.lower, type_.upper)
+        raise refuse(function, arguments, f"{name!r} is no unit of time here", f"Units are {', '.join(units)}.")
+    return found
+
+
+def _started(type_: Day | Moment, starts: Starts, sql: exp.Expression) -> Typed:
+    """The start of the span that holds a date."""
     first, last = starts[0], starts[-1]
-    sql = exp.TimestampTrunc(this=day.sql, unit=exp.var(found.upper()))
     if isinstance(first, datetime) and isinstance(last, datetime):
         return Typed(Moment(first, last, type_.nullable), nodes.cast(sql, "timestamp"), domain=starts)
     # the engine cuts a date to a moment
     return Typed(Day(first, last, type_.nullable), nodes.cast(sql, "date"), domain=starts)
 
 
+def _date_trunc(unit: Typed, day: Typed) -> Typed:
+    name = literal_text("date_trunc", (unit, day), 0, "unit", f"Units are {', '.join(_UNITS)}.").lower()
+    found = _unit_of("date_trunc", (unit, day), _UNITS, name)
+    if is_null_constant(day):
+        return day
+    type_ = _time_of("date_trunc", (unit, day), clock=found in _CLOCK)
+    sql = exp.TimestampTrunc(this=day.sql, unit=exp.var(found.upper()))
+    return _started(type_, Starts(found, type_.lower, type_.upper), sql)
+
+
+def _time_bucket(width: Typed, day: Typed) -> Typed:
+    hint = "Write a width such as '15 minutes', '6 hours' or '2 weeks'."
+    words = literal_text("time_bucket", (width, day), 0, "width", hint).split()
+    if len(words) != 2 or not words[0].isdecimal() or not 1 <= int(words[0]) <= _MOST_UNITS:
+        raise refuse("time_bucket", (width, day), f"a width is 1 to {_MOST_UNITS} units of time", hint)
+    count, found = int(words[0]), _unit_of("time_bucket", (width, day), _UNITS, words[1].removesuffix("s"))
+    if is_null_constant(day):
+        return day
+    type_ = _time_of("time_bucket", (width, day), clock=found in _CLOCK)
+    months = {"year": 12, "quarter": 3}.get(found, 1)
+    unit = "month" if found in ("year", "quarter") else found
+    length = exp.Interval(this=exp.Literal.string(str(count * months)), unit=exp.var(unit.upper()))
+    sql = exp.DateBin(this=length, expression=day.sql)
+    starts = Starts(found, type_.lower, type_.upper, count)
+    result = _started(type_, starts, sql)
+    if starts[0] not in (FIRST_DAY, FIRST_MOMENT):
+        return result
+    first = nodes.constant(starts[0]).sql  # a span that begins before the calendar does is cut
+    cut = nodes.let(result.sql, lambda v: nodes.case([(exp.LT(this=v.copy(), expression=first), first.copy())], v.copy()))
+    return replace(result, sql=cut)
+
+
+def _date_diff(unit: Typed, start: Typed, end: Typed) -> Typed:
+    units = tuple(u for u in _UNITS if u != "week")  # engines disagree on weeks
+    name = literal_text("date_diff", (unit, start, end), 0, "unit", f"Units are {', '.join(units)}.").lower()
+    found = _unit_of("date_diff", (unit, start, end), units, name)
+    a, b = alike("date_diff", (start, end))
+    if is_null_constant(a) or is_null_constant(b):
+        return nodes.constant(None)
+    first, last = (_time_of("date_diff", (unit, a, b), found in _CLOCK, place) for place in (1, 2))
+    number = Starts(found, first.lower, first.upper).number
+    least, most = number(last.lower) - number(first.upper), number(last.upper) - number(first.lower)
+    sql = exp.DateDiff(this=b.sql, expression=a.sql, unit=exp.var(found.upper()), date_part_boundary=True)
+    return Typed(Number(Fraction(least), Fraction(most), Fraction(1), None, first.nullable or last.nullable), sql)
+
+
+def _named(function: str, part: str, names: tuple[str, ...]) -> Callable[[Typed], Typed]:
+    def apply(day: Typed) -> Typed:
+        if is_null_constant(day):
+            return day
+        type_ = _time_of(function, (day,), clock=False, place=0)
+        first, last = _part_range(part, type_.lower, type_.upper)
+        possible = names[first - 1 : last]
+        number: exp.Expression = exp.Extract(this=exp.var(part), expression=day.sql)
+        place = nodes.binary(exp.Sub, number, nodes.whole(first - 1)) if first > 1 else number
+        # by its place, as listed texts are read
+        sql = exp.Anonymous(this="LIST_EXTRACT", expressions=[nodes.text_list(possible), place])
+        return Typed(Text(possible, max(map(len, possible)), type_.nullable), sql)
+
+    return apply
+
+
 TIME_FUNCTIONS = (
     Function("date_part", 2, 2, "a part of a date as a number: 'year', 'month', 'dow' (Sunday is 0), 'isodow' (Monday is 1)",
              _date_part),
     Function("date_trunc", 2, 2, "the beginning of the 'year', 'month', 'week', ... that holds the date", _date_trunc),
+    Function("date_diff", 3, 3, "how many times a 'year', 'month', 'day', ... begins after the first date, up to the second",
+             _date_diff),
+    Function("time_bucket", 2, 2, "the beginning of the '15 minutes', '2 weeks', ... that hold the date", _time_bucket),
+    Function("dayname", 1, 1, "the day of the week in English", _named("dayname", "isodow", _DAY_NAMES)),
+    Function("monthname", 1, 1, "the month in English", _named("monthname", "month", _MONTH_NAMES)),
 )  # fmt: skip

@@ -1,0 +1,44 @@
+"""A plan's trees as DuckDB's SQL. What DuckDB has no words for is refused, never replaced by something similar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import ErrorLevel, UnsupportedError, exp
+from sqlglot.generators.duckdb import DuckDBGenerator
+
+from sordino.errors import InvalidInput
+from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
+
+__all__ = ["write"]
+
+
+def _called(name: str) -> Callable[[Any, Any], str]:
+    """A function of the node's two parts."""
+    return lambda writer, node: str(writer.func(name, node.this, node.expression))
+
+
+def _let(writer: Any, node: Let) -> str:
+    """A lambda on the only element of a list."""
+    body = exp.Lambda(this=node.expression, expressions=[exp.to_identifier("v")])
+    return str(writer.func("LIST_EXTRACT", exp.Transform(this=exp.Array(expressions=[node.this]), expression=body), "1"))
+
+
+class _Writer(DuckDBGenerator):
+    TRANSFORMS: ClassVar[dict[Any, Any]] = {
+        **DuckDBGenerator.TRANSFORMS,
+        ItemOf: _called("LIST_EXTRACT"),
+        Let: _let,
+        PlaceIn: _called("ARRAY_POSITION"),
+        TextList: _called("STR_SPLIT"),
+    }
+
+
+def write(tree: exp.Expr, *, pretty: bool = False) -> str:
+    """The SQL text of a tree, in one line or for people."""
+    try:
+        return _Writer(dialect="duckdb", pretty=pretty, unsupported_level=ErrorLevel.RAISE).generate(tree)
+    except UnsupportedError as error:
+        rule = f"DuckDB has no words for it ({error})"
+        raise InvalidInput("this question", rule, "Ask it with other functions.") from None
