@@ -170,6 +170,10 @@ def union(parts: Sequence[Relation], fresh: Fresh) -> Relation:
         if len(own) != len(columns[0]) or _person_places(part) != _person_places(first):
             rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
             raise InvalidInput("UNION ALL", rule, "Select the same columns in the same order in each part.")
+    read = [table for part in parts for table in part.whose.tables]
+    if first.whose.owner == "row" and len(set(read)) < len(read):
+        rule = 'with unit = "row" each row is a person, who would count twice where a table stands in two parts'
+        raise InvalidInput("UNION ALL", rule, "Name each table once: SELECT ... FROM events WHERE a OR b.")
     aliases = [fresh() for _ in columns[0]]
     values: list[dict[str, exp.Expr]] = [{} for _ in parts]
     fields: dict[str, Field] = {}
