@@ -66,19 +66,17 @@ class Naive:
         places = self.named(first)
         return [(person, {name: cells[i] for name, i in places.items()}) for person, cells in self.rows]
 
-    def identifying(self, column: tree.Expression, first: str) -> int | None:
-        """The place of the column that names persons or rows, if it is one."""
+    def identifying(self, column: tree.Expression, first: str) -> list[int]:
+        """The places of what names persons or rows, if the expression is such a column."""
         if not isinstance(column, tree.Column):
-            return None
+            return []
         qualifier = column.table or (first if column.first else None)
         found = [i for i, f in enumerate(self.fields) if f.type is None and f.name == column.name]
         found = [i for i in found if qualifier is None or self.fields[i].table == qualifier]
-        visible = [i for i in found if not self.fields[i].hidden]
-        return next(iter(visible or found), None)
+        return [i for i in found if not self.fields[i].hidden] or found
 
     def is_person(self, column: tree.Expression, first: str) -> bool:
-        place = self.identifying(column, first)
-        return place is not None and self.fields[place].person
+        return any(self.fields[place].person for place in self.identifying(column, first))
 
     def type_of(self, expression: tree.Expression, first: str, known: Mapping[str, Type] | None = None) -> Type:
         """What is public of an expression."""
@@ -113,15 +111,26 @@ def filtered(rows: Naive, first: str, where: tree.Expression | None, declared: d
     if where is None:
         return rows
     members = [part for part in _walk(where) if isinstance(part, tree.Member)]
-    among = [{person for person, _ in selected(part.rows, declared, raw).rows} for part in members]
     names = [f"member {i}" for i in range(len(members))]
+    marks = [_among(rows, first, part, selected(part.rows, declared, raw)) for part in members]
     asked = _put(where, dict(zip(members, names, strict=True)))
     kept = [
         own
-        for own, (person, row) in zip(rows.rows, rows.named_rows(first), strict=True)
-        if evaluate(asked, row | {n: person in others for n, others in zip(names, among, strict=True)}) is True
+        for i, (own, (_, row)) in enumerate(zip(rows.rows, rows.named_rows(first), strict=True))
+        if evaluate(asked, row | {name: mark[i] for name, mark in zip(names, marks, strict=True)}) is True
     ]
     return replace(rows, rows=tuple(kept))
+
+
+def _among(rows: Naive, first: str, member: tree.Member, others: Naive) -> list[bool]:
+    """Whether each row's person is among those of other rows, or the row that its key names."""
+    if rows.is_person(member.column, first) and any(field.person for field in others.fields):
+        persons = {person for person, _ in others.rows}
+        return [person in persons for person, _ in rows.rows]
+    ours = next(i for i in rows.identifying(member.column, first) if not rows.fields[i].person)
+    theirs = next(i for i, field in enumerate(others.fields) if field.type is None and not field.person)
+    named = {cells[theirs] for _, cells in others.rows} - {None}
+    return [cells[ours] in named for _, cells in rows.rows]
 
 
 def selected(rows: tree.Rows | tree.UnionAll, declared: dataset.Dataset, raw: Raw) -> Naive:
@@ -167,10 +176,13 @@ def _read_type(kind: Type) -> Type:
 
 
 def _person_name(table: dataset.Table, declared: dataset.Dataset) -> str:
-    while table.via is not None:
-        table = declared.tables[table.via.parent]
-    assert table.person is not None
-    return table.person
+    """Like the parent's, unless the table has a column or key of that name; then the kind of persons."""
+    if table.via is None:
+        assert table.person is not None
+        return table.person
+    name = _person_name(declared.tables[table.via.parent], declared)
+    taken = {column.casefold() for column in (*table.columns, *table.identities)}
+    return name if name.casefold() not in taken else str(table.persons)
 
 
 def _owners(table: dataset.Table, declared: dataset.Dataset, raw: Raw) -> list[Any]:
@@ -204,14 +216,15 @@ def _join(join: tree.Join, declared: dataset.Dataset, raw: Raw) -> tuple[Naive, 
     matched: list[tuple[int, int]] = []
     same = {(a.name.casefold(), b.name.casefold()) for a, b in pairs}
     for one, other in pairs:
-        a, b = left.identifying(one, first), right.identifying(other, join.right.name)
-        both = a is not None and b is not None
-        persons = both and left.fields[a].person and right.fields[b].person  # type: ignore[index]
-        if persons or (both and not on_person):
-            matched.append((a, b))  # type: ignore[arg-type]
+        ours, theirs = left.identifying(one, first), right.identifying(other, join.right.name)
+        persons = [[i for i in places if rows.fields[i].person] for places, rows in ((ours, left), (theirs, right))]
+        keys = [[i for i in places if not rows.fields[i].person] for places, rows in ((ours, left), (theirs, right))]
+        if all(persons):
+            matched.append((persons[0][0], persons[1][0]))
+        elif all(keys) and not on_person:
+            matched.append((keys[0][0], keys[1][0]))
         else:
-            places = left.named(first)[_qualified(one)], right.named(join.right.name)[other.name]
-            matched.append(places)
+            matched.append((left.named(first)[_qualified(one)], right.named(join.right.name)[other.name]))
     kept = [i for i, field in enumerate(right.fields) if join.kind == "inner" or not field.person]
     shown = [
         replace(f, hidden=f.hidden or (f.name.casefold(), f.name.casefold()) in same) for f in (right.fields[i] for i in kept)
@@ -313,8 +326,8 @@ def _of(rows: Naive, first: str, value: tree.Expression) -> list[int]:
     """All that a name means: the person and its value, if the person's column is declared."""
     if not isinstance(value, tree.Column):
         return []
-    place, identifying = rows.named(first).get(_qualified(value)), rows.identifying(value, first)
-    return sorted(i for i in (place, identifying) if i is not None)
+    place = rows.named(first).get(_qualified(value))
+    return sorted({*rows.identifying(value, first), *([] if place is None else [place])})
 
 
 def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[Any]]:
@@ -380,7 +393,7 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
     assert select.keys is not None
     named = rows.named_rows(first)
     keys = [key for key in select.keys if not rows.is_person(key, first)]
-    also = [key for key in select.keys if rows.is_person(key, first) and len(_of(rows, first, key)) > 1]
+    also = [key for key in select.keys if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))]
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for person, row in named:
         groups[person, tuple(evaluate(key, row) for key in keys)].append(row)
