@@ -75,7 +75,7 @@ ALLOWED = {
     "__main__.py": {"cli"},
     "session.py": {"release", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy", "errors"},
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
-    "answer": {"answer", "query", "mechanisms", "privacy", "errors"},
+    "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
         "audit", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
         "errors",

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from sordino.privacy.picture import Picture, drawn
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
 from sordino.query.having import Cell, Index, limited, ordered, where_true
 from sordino.query.tree import Expression, Order, Value
+
+if TYPE_CHECKING:
+    from sordino.ledger.receipt import Receipt
 
 __all__ = ["Answer", "EstimateColumn", "KeyColumn", "nonnegative", "whole", "within"]
 
@@ -108,7 +111,7 @@ class Answer:
 
     columns: tuple[KeyColumn | EstimateColumn, ...]
     privacy: str = ""
-    receipt: object | None = None
+    receipt: Receipt | None = None
     confidence: Number = 0.95
     notes: tuple[str, ...] = ()
     _labels: dict[str, tuple[str, str]] = field(init=False, repr=False)
@@ -204,7 +207,7 @@ class Answer:
         return dump(self)
 
     @staticmethod
-    def from_json(text: str, receipt: object | None = None) -> Answer:
+    def from_json(text: str, receipt: Receipt | None = None) -> Answer:
         """The answer of a text made by `to_json`, with this receipt."""
         from sordino.answer.stored import load
 

@@ -13,7 +13,7 @@ import math
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, show
 from sordino.query.aggregates.estimates import Estimates, Floats
 from sordino.query.having import Cell
+
+if TYPE_CHECKING:
+    from sordino.ledger.receipt import Receipt
 
 __all__ = ["VERSION", "csv_text", "dump", "load", "records"]
 
@@ -59,7 +62,7 @@ def dump(answer: Answer) -> str:
     return _encodable(text)
 
 
-def load(text: str, receipt: object | None = None) -> Answer:
+def load(text: str, receipt: Receipt | None = None) -> Answer:
     """The answer of a stored text, with a receipt if there is one."""
     try:
         fields = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None

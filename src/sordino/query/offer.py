@@ -42,7 +42,7 @@ def takes_offer(method: _Method) -> _Method:
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     kind = inspect.Parameter.KEYWORD_ONLY
     named = [
-        inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=annotation)
+        inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=getattr(annotation, "__forward_arg__", annotation))
         for name, annotation in Offer.__annotations__.items()
     ]
     free = [p for p in own if p.kind is not kind]
