@@ -54,6 +54,8 @@ _PEOPLE: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimal": (pa.decimal128(38, 2), [Decimal(i) / 4 for i in range(-3, 4)] + [Decimal("9" * 36 + ".99")]),
     "bytes": (pa.binary(), [b"", b"\x00", b"\xff", b"a", b"A", b"a\x00", b"'", b"q" * 200]),
 }
+_STRANGER: dict[str, Any] = {"int": 4242, "text": "nobody", "decimal": Decimal(77), "bytes": b"nobody"}
+"""A name that no person has."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Declared:
     own: tuple[str, ...] = ()
     parent: str | None = None
     child: tuple[str, ...] = ()
+
+    @property
+    def by_person(self) -> bool:
+        """Whether each person has one row, which children name by the person."""
+        return self.own == (self.person,)
 
     @property
     def columns(self) -> Mapping[str, Mapping[str, Any]]:
@@ -96,9 +103,14 @@ class World:
         found |= {"w": pa.int64()} if self.joint else {}
         if table.person is not None:
             found[table.person] = pa.string() if self.joint else _PEOPLE[self.people[table.kind]][0]
-        for key in (*table.own, *table.child):
-            found[key] = pa.string() if self.joint else _KEYS[self.keys][0]
+        found |= dict.fromkeys(table.own, pa.string() if self.joint else self.key_type(table))
+        if table.parent is not None:
+            found |= dict.fromkeys(table.child, pa.string() if self.joint else self.key_type(self.tables[table.parent]))
         return found
+
+    def key_type(self, table: Declared) -> pa.DataType:
+        """The type of the keys of a table's own rows, which may be its persons."""
+        return _PEOPLE[self.people[table.kind]][0] if table.by_person else _KEYS[self.keys][0]
 
     def frames(self, data: Mapping[str, Sequence[Row]]) -> dict[str, pa.Table]:
         """Data as the sources of the tables."""
@@ -146,11 +158,15 @@ _WARD_COLUMNS: dict[str, dict[str, Any]] = {
 
 def random_world(rng: random.Random) -> World:
     """Two to four tables: one with persons, and others with the same ones, with keys, other persons, or none."""
-    shape = rng.choice(["keys", "keys", "keys", "chain", "chain", "same", "same", "mixed"])
+    shape = rng.choice(["keys", "keys", "keys", "chain", "chain", "owned", "same", "same", "mixed", "rows"])
     own = ("a", "a2") if rng.random() < 0.3 else ("a",)
     child = tuple(f"r{i}" for i in range(len(own)))
     tables = [Declared("visits", "p", _cells(rng), "id", own if shape in ("keys", "chain") else ())]
-    if shape in ("keys", "chain"):
+    if shape == "owned":  # a key may be called like the person
+        own, child = (rng.choice(["id", "a"]),), ("r0",)
+        tables = [Declared("people", "p", _cells(rng), "id", ("id",)),
+                  Declared("visits", "p", _cells(rng), None, own, "people", ("r",))]  # fmt: skip
+    if shape in ("keys", "chain", "owned"):
         further = ("z",) if shape == "chain" else ()
         tables.append(Declared("lines", "p", _cells(rng), None, further, "visits", child))
     if shape == "chain":
@@ -159,18 +175,20 @@ def random_world(rng: random.Random) -> World:
         tables.append(Declared("people", "p", _cells(rng), rng.choice(["id", "who"])))
     if shape == "mixed":
         tables.append(rng.choice([Declared("staff", "q", _cells(rng), "id"), Declared("events", "row", _cells(rng))]))
+    if shape == "rows":
+        tables += [Declared("events", "row", _cells(rng)), Declared("deeds", "row", _cells(rng))]
     if len(tables) < 4 and rng.random() < 0.6:
         wards = replace(_cells(rng), columns=_WARD_COLUMNS)
         tables.append(Declared("wards", "public", wards))
-    if rng.random() < 0.15:  # the person's column may be declared like any other
+    if rng.random() < 0.15 and shape != "owned":  # the person's column may be declared like any other
         tables[0] = replace(tables[0], cells=_with_column(tables[0].cells, "id", {"type": "int", "min": -5, "max": 8}))
         people = "int"
     else:
         people = rng.choice(list(_PEOPLE))
     keys = rng.choice(list(_KEYS))
-    if tables[0].own and keys == "int" and rng.random() < 0.4:
+    if "a" in tables[0].own and keys == "int" and rng.random() < 0.4:
         tables[0] = replace(tables[0], cells=_with_column(tables[0].cells, "a", {"type": "int", "min": -50, "max": 900}))
-    relations = {kind: rng.choice(["add_remove", "replace"]) for kind in ("p", "q", "events")}
+    relations = {kind: rng.choice(["add_remove", "replace"]) for kind in ("p", "q", "events", "deeds")}
     lookup = [
         {
             "ward": rng.choice([*WARDS, None, "D"]),
@@ -246,6 +264,7 @@ def bundle(rng: random.Random, world: World, kind: str, person: Any, keys: Keys)
         rows: list[Row] = []
         if table.parent is None:
             rows = [{**row, table.person: person} for row in _cells_of(rng, table)]
+            rows = rows[:1] if table.by_person else rows
         else:
             mothers = found[table.parent]
             mine = world.tables[table.parent].own
@@ -254,8 +273,8 @@ def bundle(rng: random.Random, world: World, kind: str, person: Any, keys: Keys)
                 rows += [{**row, **named} for row in _cells_of(rng, table)[: rng.choice([0, 1, 2, 7])]]
         own = []
         for row in rows:
-            key = keys.fresh(rng, len(table.own)) if table.own else ()
-            if table.own and rng.random() < 0.15:
+            key = (person,) if table.by_person else keys.fresh(rng, len(table.own)) if table.own else ()
+            if table.own and not table.by_person and rng.random() < 0.15:
                 key = tuple(None if rng.random() < 0.7 else part for part in key)
             own.append({**row, **dict(zip(table.own, key, strict=True))})
         found[table.name] = own
@@ -269,7 +288,8 @@ def _orphans(rng: random.Random, world: World, keys: Keys) -> Data:
         rows: list[Row] = []
         if table.parent is not None:
             for _ in range(rng.randint(0, 2)):
-                key = keys.fresh(rng, len(table.child))
+                by_person = world.tables[table.parent].by_person
+                key = (_STRANGER[world.people[table.kind]],) if by_person else keys.fresh(rng, len(table.child))
                 named = tuple(None if rng.random() < 0.4 else part for part in key)
                 own = keys.fresh(rng, len(table.own)) if table.own else ()
                 rows.append({**_row(rng, table), **dict(zip(table.child, named, strict=True)),
@@ -416,7 +436,7 @@ def _rows_along(rows: Rows) -> Rows:
 class Col:
     """A column that a question may name: what it holds (a number, truth, category, text, day, moment, a person, a key).
 
-    `few` says that its values are few enough to group by, `of` whose key it is.
+    `few` says that its values are few enough to group by, `of` and `key` whose key it is.
     """
 
     name: str
@@ -426,6 +446,7 @@ class Col:
     whole: bool = False
     few: bool = False
     of: str = ""
+    key: str = ""
     hidden: bool = False
 
 
@@ -477,8 +498,8 @@ class Questions:
 
     def choices(self, kind: str | None) -> list[str]:
         names = [name for name, table in self.world.tables.items() if table.kind not in ("public", "row")]
-        if kind is None and "events" in self.world.tables and self.rng.random() < 0.4:
-            return ["events"]
+        if kind == "row" or (kind is None and "events" in self.world.tables and self.rng.random() < 0.4):
+            return [table.name for table in self.world.of("row")]
         return [name for name in names if kind is None or self.world.tables[name].kind == kind] or names
 
     def table(self, name: str, alias: str | None = None) -> tuple[Table, Scope]:
@@ -500,14 +521,16 @@ class Questions:
                     sort = {"bool": "b", "text": "t", "date": "d", "datetime": "m"}[kind]
                     cols.append(Col(column, shown, sort, few=sort == "b"))
         cols += [Col(self.person(table), shown, "p")] if table.kind in ("p", "q") else []
-        cols += [Col(key, shown, "i", of=name) for key in (*table.own, *table.child)]
+        cols += [Col(key, shown, "i", of=name, key=key) for key in (*table.own, *table.child)]
         return Table(name, alias), Scope(tuple(cols), shown, table.kind)
 
     def person(self, table: Declared) -> str:
-        while table.parent is not None:
-            table = self.world.tables[table.parent]
-        assert table.person is not None
-        return table.person
+        """What its persons are called: like the parent's, unless it has a key of that name."""
+        if table.parent is None:
+            assert table.person is not None
+            return table.person
+        name = self.person(self.world.tables[table.parent])
+        return table.kind if name in (*table.own, *table.child) else name
 
     def fresh(self, letter: str) -> str:
         self.named += 1
@@ -533,6 +556,10 @@ class Questions:
         else:
             right, theirs = self.subquery(depth - 1, ours.kind)
         on = self.on_key(ours, theirs) if rng.random() < 0.6 else None
+        wrong = [(a, b) for a in ours.visible("i") for b in theirs.visible("i")]
+        if wrong and rng.random() < 0.05:
+            a, b = rng.choice(wrong)
+            on = [(self.ref(ours, a), Column(b.name, b.table))]
         on = on or self.on_person(ours, theirs) or [(Column("c"), Column("c", right.name))]
         if rng.random() < 0.15:
             pairs = [(a, b) for a in ours.visible("c") for b in theirs.visible("c")]
@@ -558,8 +585,8 @@ class Questions:
                 continue
             ends = [(table.name, table.child), (table.parent, self.world.tables[table.parent].own)]
             for (one, mine), (other, other_key) in (ends, ends[::-1]):
-                left = [next((c for c in ours.visible("i") if (c.of, c.name) == (one, key)), None) for key in mine]
-                right = [next((c for c in theirs.visible("i") if (c.of, c.name) == (other, key)), None) for key in other_key]
+                left = [next((c for c in ours.visible("i") if (c.of, c.key) == (one, key)), None) for key in mine]
+                right = [next((c for c in theirs.visible("i") if (c.of, c.key) == (other, key)), None) for key in other_key]
                 if None not in left and None not in right:
                     pairs = zip(left, right, strict=True)
                     found.append([(self.ref(ours, a), Column(b.name, b.table)) for a, b in pairs if a and b])
@@ -616,7 +643,10 @@ class Questions:
     def item(self, items: dict[str, tuple[Expression, Col]], value: Expression, col: Col) -> None:
         taken = col.name in items or self.rng.random() < 0.15 or col.name == "e"
         name = self.fresh("e") if taken else col.name
-        items[name] = value, replace(col, name=name, table="", of=col.of)
+        misleading = self.rng.choice(["a", "r", "r0", "z"])
+        if col.sort == "i" and misleading not in items and self.rng.random() < 0.2:
+            name = misleading  # called like another key
+        items[name] = value, replace(col, name=name, table="")
 
     def per_person(self, source: Source, scope: Scope, where: Expression | None) -> tuple[Rows, list[Col], str]:
         """Aggregates of each person, now and then of each person and a further key."""
@@ -746,6 +776,8 @@ class Questions:
         """A condition, perhaps on whether the person is among others."""
         rng = self.rng
         plain = self.truth(scope, depth)
+        if rng.random() < 0.15 and (member := self.key_member(scope)) is not None:
+            return rng.choice([member, Call("not", (member,)), Call("or", (plain, member))])
         people = scope.visible("p")
         if not people or rng.random() < 0.6:
             return plain
@@ -757,6 +789,23 @@ class Questions:
         member: Expression = Member(self.ref(scope, people[0]), Rows(source, (Output("i", self.ref(inner, theirs[0])),), where))
         member = Call("not", (member,)) if rng.random() < 0.3 else member
         return rng.choice([member, Call("and", (plain, member)), Call("or", (plain, member))])
+
+    def key_member(self, scope: Scope) -> Expression | None:
+        """Whether the row that a key names, or one that names it, is among others."""
+        found = []
+        for table in self.world.tables.values():
+            if table.parent is None or len(table.child) > 1:
+                continue
+            ends = [(table.name, table.child[0]), (table.parent, self.world.tables[table.parent].own[0])]
+            for one, other in (ends, ends[::-1]):
+                cols = [c for c in scope.visible("i") if (c.of, c.key) == one]
+                found += [(c, *other) for c in cols]
+        if not found:
+            return None
+        col, name, key = self.rng.choice(found)
+        source, inner = self.table(name)
+        where = self.truth(inner, 1) if self.rng.random() < 0.6 else None
+        return Member(self.ref(scope, col), Rows(source, (Output("i", Column(key)),), where))
 
     def number(self, scope: Scope, depth: int) -> Expression:
         rng = self.rng
