@@ -8,7 +8,7 @@ bundles: what one person has in all tables, so that a neighbour is one bundle mo
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 import query_cases
-from query_cases import BUDGET, CODES, WARDS, extreme_row, random_cell
+from query_cases import BUDGET, WARDS, extreme_row, random_cell
 from sordino.query.dataset import Dataset
 from sordino.query.tree import (
     Aggregate,
@@ -371,7 +371,9 @@ def side_by_side(world: World, many: Sequence[Data]) -> tuple[World, Data]:
     """Many data sets in one: column `w` says which, and neither persons nor keys are in two of them."""
     column = {"w": {"type": "int", "min": 0, "max": max(len(many) - 1, 1)}}
     tables = {
-        name: table if table.kind == "public" else replace(table, cells=replace(table.cells, columns={**table.columns, **column}))
+        name: table
+        if table.kind == "public"
+        else replace(table, cells=replace(table.cells, columns={**table.columns, **column}))
         for name, table in world.tables.items()
     }
     rows: Data = {name: [] for name in tables}
@@ -685,14 +687,18 @@ class Questions:
             case "count":
                 value: Expression = Aggregate("count")
                 clamped = rng.random() < 0.3
-                return (Call("clamp", (value, Literal(0), Literal(3))) if clamped else value), Col("e", "", "n", True, True, True)
+                return (Call("clamp", (value, Literal(0), Literal(3))) if clamped else value), Col(
+                    "e", "", "n", True, True, True
+                )
             case "count_of" | "count_distinct":
                 argument = self.ref(scope, rng.choice(plain)) if plain else Literal(1)
                 return Aggregate(function[:14].removesuffix("_of"), (argument,)), Col("e", "", "n", True, True, True)
             case "sum":
                 value = Aggregate("sum", (self.bounded(scope),))
                 if rng.random() < 0.4:
-                    return Call("clamp", (value, Literal(rng.choice([0, -7])), Literal(rng.choice([1, 50])))), Col("e", "", "n", True)
+                    return Call("clamp", (value, Literal(rng.choice([0, -7])), Literal(rng.choice([1, 50])))), Col(
+                        "e", "", "n", True
+                    )
                 return value, Col("e", "", "n", True)
             case "min" | "max" if plain:
                 col = rng.choice(plain)
@@ -731,7 +737,10 @@ class Questions:
                     arguments += (Literal(rng.randint(0, 3)),) if function != "first_value" and rng.random() < 0.4 else ()
             value: Expression = Window(function, arguments, tuple(partition), order)
             if function in ("row_number", "count", "sum") and rng.random() < 0.5:
-                value, col = Call("clamp", (value, Literal(0), Literal(9))), replace(col, bounded=True, few=function != "sum")
+                value, col = (
+                    Call("clamp", (value, Literal(0), Literal(9))),
+                    replace(col, bounded=True, few=function != "sum"),
+                )
             items[self.fresh("e")] = value, col
         outputs = tuple(Output(name, value) for name, (value, _) in items.items())
         made = [replace(col, name=name, table="") for name, (_, col) in items.items()]
@@ -741,7 +750,11 @@ class Questions:
             for c in scope.visible("p", "n", "c", "b", "i"):
                 chosen.setdefault(c.name, c)
             kept = tuple(Output(name, self.ref(scope, c)) for name, c in chosen.items())
-            return Rows(source, (*kept, *outputs), where), [*(replace(c, table="") for c in chosen.values()), *made], scope.kind
+            return (
+                Rows(source, (*kept, *outputs), where),
+                [*(replace(c, table="") for c in chosen.values()), *made],
+                scope.kind,
+            )
         return Rows(source, outputs, where, every=True), [*(c for c in scope.cols if not c.hidden), *made], scope.kind
 
     def union(self, depth: int, kind: str | None) -> tuple[Rows | UnionAll, list[Col], str]:
@@ -759,7 +772,10 @@ class Questions:
                 items.append((self.ref(own, col) if found else Literal(None), col))
             where = self.condition(own, 1) if rng.random() < 0.3 else None
             if i == 0:
-                cols = [replace(c, name=f"u{j}", table="", bounded=False, whole=False, few=False) for j, (_, c) in enumerate(items)]
+                cols = [
+                    replace(c, name=f"u{j}", table="", bounded=False, whole=False, few=False)
+                    for j, (_, c) in enumerate(items)
+                ]
             parts.append(Rows(source, tuple(Output(f"u{j}", value) for j, (value, _) in enumerate(items)), where))
         return UnionAll(tuple(parts)), [replace(c, of="") for c in cols], scope.kind
 
@@ -786,7 +802,9 @@ class Questions:
         if not theirs:
             return plain
         where = self.truth(inner, 1) if rng.random() < 0.5 else None
-        member: Expression = Member(self.ref(scope, people[0]), Rows(source, (Output("i", self.ref(inner, theirs[0])),), where))
+        member: Expression = Member(
+            self.ref(scope, people[0]), Rows(source, (Output("i", self.ref(inner, theirs[0])),), where)
+        )
         member = Call("not", (member,)) if rng.random() < 0.3 else member
         return rng.choice([member, Call("and", (plain, member)), Call("or", (plain, member))])
 
@@ -856,7 +874,9 @@ class Questions:
 
     def aggregate(self, scope: Scope) -> Aggregate:
         rng = self.rng
-        name = rng.choice(["count", "count", "count", "count_of", "persons", "sum", "sum", "avg", "avg_if", "var_pop", "quantile"])
+        name = rng.choice(
+            ["count", "count", "count", "count_of", "persons", "sum", "sum", "avg", "avg_if", "var_pop", "quantile"]
+        )
         plain = scope.visible("n", "b", "c", "t", "d", "m")
         match name:
             case "count_of" if plain:

@@ -227,7 +227,8 @@ def _join(join: tree.Join, declared: dataset.Dataset, raw: Raw) -> tuple[Naive, 
             matched.append((left.named(first)[_qualified(one)], right.named(join.right.name)[other.name]))
     kept = [i for i, field in enumerate(right.fields) if join.kind == "inner" or not field.person]
     shown = [
-        replace(f, hidden=f.hidden or (f.name.casefold(), f.name.casefold()) in same) for f in (right.fields[i] for i in kept)
+        replace(f, hidden=f.hidden or (f.name.casefold(), f.name.casefold()) in same)
+        for f in (right.fields[i] for i in kept)
     ]
     rows: list[tuple[Any, tuple[Any, ...]]] = []
     empty = Naive((*left.fields, *shown), (), _larger(left.most, right.most))
@@ -315,9 +316,7 @@ def _derived(rows: Naive, first: str, select: tree.Rows) -> Naive:
             kinds[name], beside[name] = _window(rows, first, part)
         asked = _put(item.value, names)
         fields.append(Field(item.name, "", rows.type_of(asked, first, kinds)))
-        columns.append(
-            [evaluate(asked, row | {n: v[i] for n, v in beside.items()}) for i, (_, row) in enumerate(named)]
-        )
+        columns.append([evaluate(asked, row | {n: v[i] for n, v in beside.items()}) for i, (_, row) in enumerate(named)])
     made = [(person, tuple(column[i] for column in columns)) for i, (person, _) in enumerate(rows.rows)]
     return replace(rows, fields=tuple(fields), rows=tuple(made))
 
@@ -345,7 +344,7 @@ def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[
     for places in groups.values():
         ordered = sorted(places, key=lambda i: [_rank(rows.rows[i][1][t], False) for t in ties])
         for one, down in reversed(window.order):
-            ordered = sorted(ordered, key=lambda i: _rank(evaluate(one, named[i][1]), down))  # noqa: B023
+            ordered = sorted(ordered, key=lambda i: _rank(evaluate(one, named[i][1]), down))
         for place, i in enumerate(ordered):
             frame = ordered[: place + 1] if window.order else ordered
             match window.function:
@@ -393,7 +392,9 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
     assert select.keys is not None
     named = rows.named_rows(first)
     keys = [key for key in select.keys if not rows.is_person(key, first)]
-    also = [key for key in select.keys if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))]
+    also = [
+        key for key in select.keys if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))
+    ]
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for person, row in named:
         groups[person, tuple(evaluate(key, row) for key in keys)].append(row)
@@ -592,9 +593,7 @@ def _inside(part: tree.Expression, kind: type[Any]) -> tuple[Any, tuple[Any, Any
             return (part, None) if isinstance(part, kind) else None
 
 
-def _outermost(
-    expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]
-) -> list[tree.Expression]:
+def _outermost(expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]) -> list[tree.Expression]:
     found: dict[tree.Expression, None] = {}
     for node in expressions:
         if wanted(node):

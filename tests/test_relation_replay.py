@@ -152,7 +152,9 @@ def test_many(part: int) -> None:
 @pytest.mark.parametrize("part", range(20))
 def test_direct_campaign(part: int) -> None:
     seen: Counter[str] = Counter()
-    assert [text for s in range(10**5 + part * 1000, 10**5 + part * 1000 + 70) for text in direct(s, **DIRECT, seen=seen)] == []
+    assert [
+        text for s in range(10**5 + part * 1000, 10**5 + part * 1000 + 70) for text in direct(s, **DIRECT, seen=seen)
+    ] == []
 
 
 @pytest.mark.slow
