@@ -20,11 +20,11 @@ def test_public_names_are_pinned() -> None:
         "Mechanism", "MixedLoss", "NegativeBinomialRuns", "Neighbors", "NoisyMax", "Odometer", "Plan", "PoissonRuns",
         "RandomizedResponse", "RenyiLoss", "SampledFiniteLoss", "SensitivityWitness", "Session", "StatisticalQueries",
         "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "WithoutReplacementLoss", "ZcdpFilter", "ZcdpLoss", "audit",
-        "bucket", "coalesce", "col", "count", "count_distinct", "date_part", "date_trunc", "day",
+        "bucket", "coalesce", "col", "concat", "count", "count_distinct", "date_diff", "date_part", "date_trunc", "day",
         "delta_if_fixed_in_advance", "divergence", "epsilon_if_fixed_in_advance", "errors", "global_sensitivity",
         "greatest", "group", "largest_count", "least", "lit", "local", "mean", "mechanism_from_json", "median", "month",
-        "quantile", "quarter", "rounded_sensitivity", "smallest_scale", "stddev", "sum", "total", "truncated_poisson",
-        "variance", "week", "when", "year",
+        "quantile", "quarter", "rounded_sensitivity", "smallest_scale", "stddev", "sum", "time_bucket", "total",
+        "truncated_poisson", "variance", "week", "when", "year",
     ]  # fmt: skip
     assert all(getattr(so, name) is not None for name in so.__all__)
     assert set(so.__all__) <= set(dir(so))
