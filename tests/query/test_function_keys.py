@@ -21,7 +21,7 @@ WARDS, CITIES, COSTS = ["A", "B", None, "B"] * 10, ["Ulm", "Bonn", "ulm", None, 
 @pytest.fixture(scope="module")
 def session() -> Any:
     table = pa.table({"day": DAYS, "at": TIMES, "ward": WARDS, "city": CITIES, "cost": COSTS})
-    columns = {
+    columns: dict[str, dict[str, Any]] = {
         "day": {"type": "date", "min": "2024-01-01", "max": "2024-05-31"},
         "at": {"type": "datetime", "min": "2024-01-01T00:00:00", "max": "2024-01-01T23:59:59"},
         "ward": {"type": "category", "values": ["A", "B"]},

@@ -471,17 +471,16 @@ def tight(found: Number, values: list[float]) -> bool:
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(ELEMENTARY)), st.fractions(Fraction(1, 1000), 300), st.fractions(1, 100))
 def test_bounds_of_elementary_functions_are_sound_and_tight(name: str, lower: Fraction, width: Fraction) -> None:
-    ends = [lower, lower + width]
-    values = [elementary(name, [float(end)]) for end in ends]
-    assert tight(ELEMENTARY[name](Number(*ends)), [v for v in values if v is not None])
+    values = [elementary(name, [float(end)]) for end in (lower, lower + width)]
+    assert tight(ELEMENTARY[name](Number(lower, lower + width)), [v for v in values if v is not None])
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.fractions(0, 50), st.fractions(0, 50), st.fractions(-5, 5), st.fractions(0, 5))
 def test_bounds_of_powers_are_sound_and_tight(x: Fraction, wide: Fraction, y: Fraction, high: Fraction) -> None:
-    bases, exponents = [x, x + wide], [y, y + high]
-    found = intervals.power(Number(*bases), Number(*exponents))
-    values = [elementary("power", [float(b), float(e)]) for b in (*bases, x + wide / 3) for e in (*exponents, y + high / 3)]
+    found = intervals.power(Number(x, x + wide), Number(y, y + high))
+    bases, exponents = (x, x + wide / 3, x + wide), (y, y + high / 3, y + high)
+    values = [elementary("power", [float(b), float(e)]) for b in bases for e in exponents]
     known = [v for v in values if v is not None]
     assert within(found, known or [0.0])
     if x > Fraction(1, 1000):
