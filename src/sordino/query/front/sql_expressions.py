@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.front.calls import (
     aggregate,
     between,
@@ -30,7 +30,7 @@ from sordino.query.front.calls import (
 )
 from sordino.query.front.shapes import check_size
 from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
-from sordino.query.front.sql_tokens import shortened
+from sordino.query.front.sql_tokens import Reason, shortened
 from sordino.query.tree import Aggregate, Case, Column, Expression, Literal
 
 __all__ = ["Reader"]
@@ -128,17 +128,17 @@ class Reader:
             raise
         except InvalidInput as error:
             told = refusal(self.text, node, (error.rule, error.hint))
-            raise UnsupportedSQL(f"{error.value} in {told.value}", error.rule, error.hint) from error
+            raise UnsupportedSQL(f"{error.value} in {told.value}", error.rule, error.hint, error.code) from error
         except RecursionError as error:  # a = b = c = ... nests without brackets
             raise refusal(self.text, node, ("it is nested too deep", "Ask several smaller questions.")) from error
         return result
 
-    def _refuse(self, node: exp.Expression, reason: tuple[str, str] | None = None) -> UnsupportedSQL:
-        rule, hint = reason or HINTS.get(type(node), UNKNOWN)
-        if "{0}" in hint:
+    def _refuse(self, node: exp.Expression, reason: Reason | None = None) -> UnsupportedSQL:
+        reason = reason or HINTS.get(type(node), UNKNOWN)
+        if "{0}" in reason[1]:
             named = node.this.sql() if isinstance(node.this, exp.Column) else "x"
-            hint = hint.format(shortened(named))
-        return refusal(self.text, node, (rule, hint))
+            reason = (reason[0], reason[1].format(shortened(named)), reason[2] if len(reason) == 3 else None)
+        return refusal(self.text, node, reason)
 
     def _expression(self, node: exp.Expression | None) -> Expression:
         if not isinstance(node, exp.Expression):
@@ -166,6 +166,7 @@ class Reader:
                 (
                     "an aggregate must stand alone in SELECT, outside of other expressions",
                     "Ask for each by itself and compute with the answers; SUM(a) / COUNT(a) is AVG(a).",
+                    Code.AGGREGATE,
                 ),
             )
         return self.nested(node, found)
@@ -229,11 +230,12 @@ class Reader:
             arguments(self.text, counted)
             return aggregate("count")
         if counted is None:
-            raise self._refuse(node, ("COUNT must say what it counts", "Write COUNT(*)."))
+            raise self._refuse(node, ("COUNT must say what it counts", "Write COUNT(*).", Code.AGGREGATE))
         if type(counted) is exp.Distinct:
             arguments(self.text, counted, "expressions")
             if len(counted.expressions) != 1:
-                raise self._refuse(node, ("persons are counted by one column", "Write COUNT(DISTINCT patient_id)."))
+                counted_by_one = "persons are counted by one column", "Write COUNT(DISTINCT patient_id).", Code.AGGREGATE
+                raise self._refuse(node, counted_by_one)
             return aggregate("count_distinct", inner._expression(counted.expressions[0]))
         return aggregate("count", inner._expression(counted))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sordino.errors import UnsupportedSQL
+from sordino.errors import Code, UnsupportedSQL
 from sordino.query.front.outputs import one_of
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
@@ -56,7 +56,7 @@ class Scope:
                 if close
                 else "Qualify columns by " + (" or ".join(known) or "nothing here") + "."
             )
-            raise refusal(self.text, node, (f"no table {shortened(qualifier)} is in FROM", hint))
+            raise refusal(self.text, node, (f"no table {shortened(qualifier)} is in FROM", hint, Code.TABLE_NAME))
         return dict(self.tables)[found]
 
     def joined(self, node: exp.Expression, qualifier: str, table: str) -> Scope:

@@ -10,12 +10,13 @@ import itertools
 import re
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import TypeAlias
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sordino.errors import UnsupportedSQL
+from sordino.errors import Code, UnsupportedSQL
 
 __all__ = [
     "CASTS",
@@ -23,7 +24,9 @@ __all__ = [
     "LONGEST",
     "MOST_JOINS",
     "MOST_TOKENS",
+    "ONE_SELECT",
     "WINDOWS",
+    "Reason",
     "Words",
     "place",
     "read_words",
@@ -36,6 +39,9 @@ MOST_JOINS = 10
 DEEPEST_TEXT = 24
 """The parser takes up to 26 stack frames for one level of nesting, and Python allows 1000."""
 
+Reason: TypeAlias = tuple[str, str] | tuple[str, str, Code | None]
+"""Why a part is refused: the rule, what to write instead, and the code if others say it in their own words."""
+
 _T = TokenType
 _KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.OFFSET, _T.ASC,
              _T.DESC, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.AND, _T.OR, _T.NOT, _T.IN, _T.IS,
@@ -46,13 +52,19 @@ _SYMBOLS = {_T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.DASH, _T.PLUS, _T.STAR,
 _LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
 _DATES = {_T.DATE, _T.TIMESTAMPNTZ}
 _SIGNS = {_T.DASH, _T.PLUS}
+_LOGIC = {"&": "AND", "&&": "AND", "|": "OR", "~": "NOT", "!": "NOT"}
 _OPENING, _CLOSING = {_T.L_PAREN, _T.CASE}, {_T.R_PAREN, _T.END}
 
-_ONE_SELECT = (
+ONE_SELECT = (
     "exactly one SELECT can be asked",
     "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
+    Code.SUBQUERY,
 )
-_READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
+_READING = (
+    "a question only reads: it must begin with SELECT",
+    "Write SELECT COUNT(*) FROM visits, for example.",
+    Code.STATEMENT,
+)
 CASTS = (
     "casts are not supported",
     "Leave it out: declared columns have their types. FLOOR(x) and ROUND(x) give whole numbers, DATE_TRUNC('day', at) "
@@ -62,6 +74,7 @@ WINDOWS = (
     "window functions are not supported",
     "Ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer. Ranks, shares and running totals can be computed "
     "from the answer: it is public.",
+    Code.WINDOW,
 )
 _IN_SELECT = (
     "IN takes written-out values",
@@ -77,6 +90,7 @@ _VALUES = (
     "single values are never shown, nor is their number",
     "Write GROUP BY on the column with COUNT(*) AS n: the answer lists its values, and ORDER BY n DESC LIMIT 1 gives "
     "the most frequent one.",
+    Code.AGGREGATE,
 )
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
 _SAMPLES = "samples are not supported", "Ask about all rows."
@@ -87,10 +101,10 @@ _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST
 _STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE"
 _JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
 
-_REFUSED_WORDS: dict[str, tuple[str, str]] = {
+_REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT"), _COMBINED),
-    "WITH": ("WITH (a common table expression) is not supported", _ONE_SELECT[1]),
-    "LATERAL": _ONE_SELECT,
+    "WITH": ("WITH (a common table expression) is not supported", *ONE_SELECT[1:]),
+    "LATERAL": ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
     "QUALIFY": WINDOWS,
     "PARTITION BY": WINDOWS,
@@ -105,30 +119,30 @@ _REFUSED_WORDS: dict[str, tuple[str, str]] = {
     "XOR": ("XOR is not supported", "Write a <> b."),
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
 }
-_REFUSED_CALLS: dict[str, tuple[str, str]] = {
+_REFUSED_CALLS: dict[str, Reason] = {
     **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     "OVER": WINDOWS,
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
     **dict.fromkeys(("MODE", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
     **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
-    "EXISTS": _ONE_SELECT,
+    "EXISTS": ONE_SELECT,
 }
-_REFUSED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
+_REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
     ("USING", "SAMPLE"): _SAMPLES,
     **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
-    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city."),
+    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city.", Code.QUERY_PART),
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
 }
-_REFUSED_SYMBOLS: dict[str, tuple[str, str]] = {
+_REFUSED_SYMBOLS: dict[str, Reason] = {
     "::": CASTS,
     **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     **dict.fromkeys(("**", "^"), ("powers are not supported", "Write x * x.")),
-    "||": ("texts are not joined", "Group by both columns."),
+    "||": ("texts are not joined", "Group by both columns.", Code.JOINED_TEXTS),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
-    "!": ("! is not supported", "Write NOT."),
+    **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
 }
 
 
@@ -182,7 +196,7 @@ def read_words(text: str) -> Words:
     return Words(text, checked)
 
 
-def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None = None) -> UnsupportedSQL:
+def _refuse(text: str, token: Token, reason: Reason, shown: str | None = None) -> UnsupportedSQL:
     where = place(text, token.start)
     return UnsupportedSQL(f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason)
 
@@ -244,7 +258,7 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
     word = " ".join(word.split())
     if token.token_type == _T.SELECT and i:
         within = [t.token_type for t in tokens[max(i - 2, 0) : i]] == [_T.IN, _T.L_PAREN]
-        raise _refuse(text, token, _IN_SELECT if within else _ONE_SELECT, "a second SELECT")
+        raise _refuse(text, token, _IN_SELECT if within else ONE_SELECT, "a second SELECT")
     if word in _REFUSED_WORDS and not (i and tokens[i - 1].token_type == _T.DOT):
         raise _refuse(text, token, _REFUSED_WORDS[word])
     if after is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from sordino.errors import InvalidInput
+from sordino.errors import Code, InvalidInput
 from sordino.query.types import Number
 
 __all__ = ["absolute", "add", "divide", "ends", "floating", "greatest", "hull", "least", "modulo", "multiply", "negate",
@@ -21,7 +21,8 @@ __all__ = ["absolute", "add", "divide", "ends", "floating", "greatest", "hull", 
 def ends(x: Number) -> tuple[Fraction, Fraction]:
     """Both bounds of a number that must have them."""
     if x.lower is None or x.upper is None:
-        raise InvalidInput("a number without bounds", "this needs both bounds of the number", "Declare its min and max.")
+        hint = "Declare its min and max."
+        raise InvalidInput("a number without bounds", "this needs both bounds of the number", hint, Code.DECLARATION)
     return x.lower, x.upper
 
 

@@ -23,9 +23,9 @@ _UNITS: tuple[Unit, ...] = ("year", "quarter", "month", "week", "day", "hour")
 def _time_of(function: str, arguments: tuple[Typed, Typed], clock: bool) -> Day | Moment:
     type_ = arguments[1].type
     if not isinstance(type_, Day | Moment):
-        raise refuse(function, arguments, f"{function} needs a date", "Pass a column declared as date or datetime.")
+        raise refuse(function, arguments, f"{function} needs a date", "Pass a column of type date or datetime.")
     if clock and isinstance(type_, Day):
-        raise refuse(function, arguments, "a date has no time of day", "Pass a column declared as datetime.")
+        raise refuse(function, arguments, "a date has no time of day", "Pass a column of type datetime.")
     return type_
 
 
