@@ -445,7 +445,7 @@ def test_dialects_that_no_engine_runs_are_refused() -> None:
 def test_an_engine_brings_its_dialect() -> None:
     register("shouting", lambda tree, *, pretty=False: f"{pretty} {write(tree)}".upper())
     try:
-        assert plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("shouting").startswith("TRUE SELECT")
+        assert plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("shouting").startswith("TRUE WITH")
     finally:
         dialects._writers.pop("shouting")
 
