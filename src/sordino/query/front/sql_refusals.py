@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import ErrorLevel, exp
 
 from sordino.errors import Code, UnsupportedSQL
-from sordino.query.front.sql_tokens import CASTS, ONE_SELECT, WINDOWS, Reason, place, shortened
+from sordino.query.front.sql_tokens import CASTS, WINDOWS, Reason, place, shortened
 
 __all__ = ["HINTS", "UNKNOWN", "arguments", "refusal"]
 
@@ -39,9 +39,9 @@ HINTS: dict[type[exp.Expression], Reason] = {
     exp.Max: _EXTREMES,
     exp.Star: ("rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost).", Code.QUERY_PART),
     exp.Window: WINDOWS,
-    exp.Subquery: ONE_SELECT,
-    exp.Select: ONE_SELECT,
-    exp.Exists: ONE_SELECT,
+    exp.Subquery: _SUBQUERY,
+    exp.Select: _SUBQUERY,
+    exp.Exists: _SUBQUERY,
     exp.Cast: CASTS,
     exp.Tuple: (
         "lists are supported after IN only",
@@ -53,8 +53,8 @@ HINTS: dict[type[exp.Expression], Reason] = {
     exp.First: _SINGLE,
     exp.Escape: _PATTERN,
     exp.Distinct: (
-        "only COUNT(DISTINCT person) is supported",
-        "Leave DISTINCT out; the values of a column are the keys of GROUP BY.",
+        "only COUNT takes DISTINCT",
+        "Leave DISTINCT out; COUNT(DISTINCT x) counts values, GROUP BY x lists those that are public or frequent.",
         Code.QUERY_PART,
     ),
     exp.Order: (

@@ -126,7 +126,7 @@ _REFUSED_CALLS: dict[str, Reason] = {
     **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
-    **dict.fromkeys(("MODE", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
     **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
 }
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
