@@ -18,14 +18,13 @@ from sqlglot import exp
 
 from query.reference import clean, evaluate
 from sordino.query import dataset, tree
-from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.sums import MOST_CELLS
+from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.variance import MOST_CELLS as MOST_SQUARED
 from sordino.query.front.shapes import children
 from sordino.query.meaning.expressions import indicator, typed
 from sordino.query.meaning.function import alike, hull
 from sordino.query.typed import Typed
-from sordino.query.types import Moment, Number, Truth, Type
+from sordino.query.types import Moment, Nothing, Number, Truth, Type
 
 Raw = Mapping[str, Sequence[Mapping[str, Any]]]
 """The raw rows of every table."""
@@ -172,7 +171,7 @@ def _scan(table: dataset.Table, name: str, declared: dataset.Dataset, raw: Raw) 
 
 
 def _read_type(kind: Type) -> Type:
-    return replace(kind, nullable=True) if hasattr(kind, "nullable") else kind
+    return kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
 
 
 def _person_name(table: dataset.Table, declared: dataset.Dataset) -> str:
@@ -227,18 +226,19 @@ def _join(join: tree.Join, declared: dataset.Dataset, raw: Raw) -> tuple[Naive, 
             matched.append((left.named(first)[_qualified(one)], right.named(join.right.name)[other.name]))
     kept = [i for i, field in enumerate(right.fields) if join.kind == "inner" or not field.person]
     shown = [
-        replace(f, hidden=f.hidden or (f.name.casefold(), f.name.casefold()) in same) for f in (right.fields[i] for i in kept)
+        replace(f, hidden=f.hidden or (f.name.casefold(), f.name.casefold()) in same)
+        for f in (right.fields[i] for i in kept)
     ]
     rows: list[tuple[Any, tuple[Any, ...]]] = []
     empty = Naive((*left.fields, *shown), (), _larger(left.most, right.most))
     places = empty.named(first)
     for person, own in left.rows:
         partners = []
-        for other_person, theirs in right.rows:
-            if any(own[a] is None or theirs[b] is None or own[a] != theirs[b] for a, b in matched):
+        for other_person, found in right.rows:
+            if any(own[a] is None or found[b] is None or own[a] != found[b] for a, b in matched):
                 continue
             assert person == other_person, "a pair of rows of two persons"
-            cells = (*own, *(theirs[i] for i in kept))
+            cells = (*own, *(found[i] for i in kept))
             if join.condition is None or evaluate(join.condition, {n: cells[i] for n, i in places.items()}) is True:
                 partners.append((person, cells))
         if not partners and join.kind == "left":
@@ -315,9 +315,7 @@ def _derived(rows: Naive, first: str, select: tree.Rows) -> Naive:
             kinds[name], beside[name] = _window(rows, first, part)
         asked = _put(item.value, names)
         fields.append(Field(item.name, "", rows.type_of(asked, first, kinds)))
-        columns.append(
-            [evaluate(asked, row | {n: v[i] for n, v in beside.items()}) for i, (_, row) in enumerate(named)]
-        )
+        columns.append([evaluate(asked, row | {n: v[i] for n, v in beside.items()}) for i, (_, row) in enumerate(named)])
     made = [(person, tuple(column[i] for column in columns)) for i, (person, _) in enumerate(rows.rows)]
     return replace(rows, fields=tuple(fields), rows=tuple(made))
 
@@ -345,7 +343,7 @@ def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[
     for places in groups.values():
         ordered = sorted(places, key=lambda i: [_rank(rows.rows[i][1][t], False) for t in ties])
         for one, down in reversed(window.order):
-            ordered = sorted(ordered, key=lambda i: _rank(evaluate(one, named[i][1]), down))  # noqa: B023
+            ordered = sorted(ordered, key=lambda i: _rank(evaluate(one, named[i][1]), down))
         for place, i in enumerate(ordered):
             frame = ordered[: place + 1] if window.order else ordered
             match window.function:
@@ -393,7 +391,9 @@ def _per_person(rows: Naive, first: str, select: tree.Rows) -> Naive:
     assert select.keys is not None
     named = rows.named_rows(first)
     keys = [key for key in select.keys if not rows.is_person(key, first)]
-    also = [key for key in select.keys if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))]
+    also = [
+        key for key in select.keys if rows.is_person(key, first) and any(rows.fields[i].type for i in _of(rows, first, key))
+    ]
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for person, row in named:
         groups[person, tuple(evaluate(key, row) for key in keys)].append(row)
@@ -506,7 +506,7 @@ def _steps(grid: Grid, value: Any) -> int:
     """The nearest point of a grid, halves upwards: exactly for whole numbers, in doubles for others."""
     if isinstance(value, bool | int):
         return min(max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first), grid.last)
-    moved = value / float(grid.step) + 0.5
+    moved = float(value) / float(grid.step) + 0.5
     if math.isinf(moved):
         return grid.last if moved > 0 else grid.first
     return min(max(math.floor(moved), grid.first), grid.last)
@@ -551,7 +551,7 @@ def _union(parts: Sequence[Naive]) -> Naive:
     people = [[i for i, field in enumerate(part.fields) if field.person] for part in parts]
     kinds = []
     for own in zip(*places, strict=True):
-        cells = [Typed(part.fields[i].type, exp.column("x")) for part, i in zip(parts, own, strict=True)]  # type: ignore[arg-type]
+        cells = [Typed(part.fields[i].type, exp.column("x")) for part, i in zip(parts, own, strict=True)]
         kinds.append(hull(alike("UNION ALL", cells)))
     rows = [
         (person, (*(cells[i] for i in persons), *(_as_kind(k, cells[i]) for k, i in zip(kinds, own, strict=True))))
@@ -592,9 +592,7 @@ def _inside(part: tree.Expression, kind: type[Any]) -> tuple[Any, tuple[Any, Any
             return (part, None) if isinstance(part, kind) else None
 
 
-def _outermost(
-    expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]
-) -> list[tree.Expression]:
+def _outermost(expressions: Iterable[tree.Expression], wanted: Callable[[tree.Expression], bool]) -> list[tree.Expression]:
     found: dict[tree.Expression, None] = {}
     for node in expressions:
         if wanted(node):

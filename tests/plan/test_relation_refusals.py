@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -80,7 +81,9 @@ def session(plug: Plug) -> Iterator[so.Session]:
 def planned(text: str, dataset: Dataset | None = None) -> Plan:
     data = dataset or declared()
     assert data.budget is not None
-    return make_plan(parse(text), data, Cost.offered(epsilon=1), TwoMeterFilter(data.budget, data.reserved_delta or 0))
+    return make_plan(
+        parse(text), data, Cost.offered(epsilon=1), TwoMeterFilter(data.budget, data.reserved_delta or Fraction(0))
+    )
 
 
 REFUSED: dict[str, tuple[str, str, str, str, str]] = {
@@ -101,7 +104,8 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "SELECT COUNT(*) AS n FROM orders JOIN lines USING (customer_id)",
     ),
     "a key under the name of another": (
-        "SELECT COUNT(*) AS n FROM (SELECT customer_id, id AS order_id FROM lines) AS l JOIN orders ON l.order_id = orders.id",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, id AS order_id FROM lines) AS l "
+        "JOIN orders ON l.order_id = orders.id",
         "JOIN orders ON order_id", "declared key", "JOIN orders",
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, id AS order_id FROM lines) AS l JOIN orders USING (customer_id)",
     ),
@@ -158,7 +162,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
     "a name of two columns of a subquery": (
         "SELECT SUM(x) AS n FROM (SELECT * FROM customers JOIN orders ON customers.id = orders.customer_id) AS s",
         "column 'x'", "two columns of this name", "AS",
-        "SELECT SUM(y) AS n FROM (SELECT orders.x AS y FROM customers JOIN orders ON customers.id = orders.customer_id) AS s",
+        "SELECT SUM(y) n FROM (SELECT orders.x AS y FROM customers JOIN orders ON customers.id = orders.customer_id) AS t",
     ),
     "a sum without bounds": (
         "SELECT SUM(t) AS n FROM (SELECT id, SUM(x) AS t FROM free GROUP BY id) AS p",
@@ -210,7 +214,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "WITH r AS (SELECT customer_id, x FROM orders) SELECT COUNT(*) AS n FROM r",
     ),
     "a window over others": (
-        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY x) AS k FROM orders) AS s",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY x) AS k FROM orders) s",
         "ROW_NUMBER", "rows of one person only", "PARTITION BY customer_id",
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k "
         "FROM orders) AS s",
