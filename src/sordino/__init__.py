@@ -270,7 +270,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = import_module(f"sordino.{_MODULES[name]}")
     elif name in _HOME:
-        value = getattr(import_module(f"sordino.{_HOME[name]}"), name)
+        module, _, other = _HOME[name].partition(":")
+        value = getattr(import_module(f"sordino.{module}"), other or name)
     elif not name.startswith("_") and name in (found := _measures()):
         return found[name]
     else:

@@ -39,21 +39,21 @@ __all__ = [
 
 
 class SordinoError(Exception):
-    """The root of all errors that Sordino raises; control characters in a message, which may quote anything, are shown."""
+    """The root of all errors that Sordino raises; control characters in a message become escapes."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(visible(message))
 
 
 def visible(text: str) -> str:
-    r"""The same lines, in which what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
+    r"""The same lines; what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 class BudgetExceeded(SordinoError):
-    """A charge that does not fit: the message says what it costs, what is left, what to do instead. Nothing was spent."""
+    """A charge that does not fit: the message says its cost, what is left, what to do instead. Nothing was spent."""
 
     def __init__(self, cost: str, left: str, hint: str) -> None:
         self.cost, self.left, self.hint = cost, left, hint
@@ -74,7 +74,7 @@ class EngineFailed(SordinoError):
 
 
 class LedgerError(SordinoError):
-    """A ledger that cannot be used: the message says where it is, what is wrong and how to recover. Nothing was granted.
+    """A ledger that cannot be used: the message says where, what is wrong and how to recover. Nothing was granted.
 
     `outcome` says what became of the request, where that needs to be said.
     """

@@ -16,15 +16,26 @@ from sordino.query.front.python import Question
 from sordino.query.front.shapes import children
 from sordino.query.front.sql import parse
 from sordino.query.front.syntax import REFUSED, Refused, Supported, render, supported
-from sordino.query.tree import Aggregate, Call, Case, Query
+from sordino.query.tree import Aggregate, Call, Case, Query, Source
+from sordino.session import Session
 
 DOCS = Path(__file__).parents[2] / "docs" / "sql.md"
 MARK = "<!-- rendered by sordino.query.front.syntax -->\n"
 
 
+class Knows(Session):
+    """A session that knows the person of every table, and nothing else."""
+
+    def __init__(self) -> None:
+        pass
+
+    def person_of(self, name: str, source: Source) -> str:
+        return "patient_id"
+
+
 @pytest.mark.parametrize("row", supported(), ids=lambda row: f"{row.section}: {row.what}")
 def test_sql_and_python_ask_the_same(row: Supported) -> None:
-    question = eval(row.whole_python, {"so": so, "question": Question, "datetime": dt})
+    question = eval(row.whole_python, {"so": so, "question": lambda name: Question(name, Knows()), "datetime": dt})
     assert parse(row.whole_sql) == question.query
     assert repr(parse(row.whole_sql)) == repr(question.query)  # == takes 1 for True
 

@@ -119,14 +119,12 @@ class Question:
         found = tuple(
             (Column(calls.check_name(ours)), Column(calls.check_name(theirs), right.name)) for ours, theirs in pairs.items()
         )
-        return replace(self, source=Join(self._filtered, right, found, how), conditions=())
+        return replace(self, source=Join(self.source, right, found, how))
 
     @property
-    def _filtered(self) -> Source:
-        """The source with the conditions so far, as a table under the same name."""
-        if not self.conditions:
-            return self.source
-        return Subquery(Rows(self.source, where=calls.all_of(*self.conditions), every=True), self._names[0])
+    def _where(self) -> Expression | None:
+        """All conditions so far."""
+        return calls.all_of(*self.conditions) if self.conditions else None
 
     @property
     def rows(self) -> Rows:
@@ -138,7 +136,7 @@ class Question:
             )
         if isinstance(self.source, Subquery) and isinstance(self.source.rows, Rows) and not self.conditions:
             return self.source.rows
-        return Rows(self.source, where=calls.all_of(*self.conditions) if self.conditions else None, every=True)
+        return Rows(self.source, where=self._where, every=True)
 
     def _step(self, name: str, rows: Rows | UnionAll) -> Question:
         expect_few_tables(rows)
@@ -150,7 +148,7 @@ class Question:
         values = [value for _, value in given]
         names = distinct_names([None if name is None else calls.check_name(name) for name, _ in given], values)
         items = tuple(Output(name, value) for name, value in zip(names, values, strict=True))
-        return self._step(self._names[0], replace(self.rows, source=self._filtered, items=items, where=None, every=False))
+        return self._step(self._names[0], Rows(self.source, items, self._where))
 
     def per_person(self, *keys: ColumnLike, person: str | None = None, **items: Measure | Term) -> Question:
         """One row for each person, and each value of the keys if there are any: aggregates of that person's own rows.
@@ -162,8 +160,7 @@ class Question:
         names = distinct_names([None] * len(groups), groups)
         shown = [Output(who.name, who), *(Output(name, key) for name, key in zip(names, groups, strict=True))]
         shown += [Output(calls.check_name(name), _own(name, item)) for name, item in items.items()]
-        where = calls.all_of(*self.conditions) if self.conditions else None
-        return self._step("per_person", Rows(self.source, tuple(shown), where, (who, *groups)))
+        return self._step("per_person", Rows(self.source, tuple(shown), self._where, (who, *groups)))
 
     def window(
         self,
@@ -182,8 +179,7 @@ class Question:
         shown = tuple(
             Output(calls.check_name(name), over_tree(name, item, partition, order)) for name, item in items.items()
         )
-        where = calls.all_of(*self.conditions) if self.conditions else None
-        return self._step(self._names[0], Rows(self.source, shown, where, every=True))
+        return self._step(self._names[0], Rows(self.source, shown, self._where, every=True))
 
     def union_all(self, *others: Question) -> Question:
         """These rows and those of the others, whose columns correspond by their place."""
@@ -254,7 +250,7 @@ class Question:
         query = Query(
             source=self.source,
             outputs=outputs,
-            where=calls.all_of(*self.conditions) if self.conditions else None,
+            where=self._where,
             keys=tuple(keys.values()),
             having=calls.all_of(*(self._filter(each, answered) for each in self.filters)) if self.filters else None,
             order=self._ordering(answered),
