@@ -138,6 +138,9 @@ class Questions:
     def pick(self, scope: Scope, *sorts: str) -> Col | None:
         """A column of some sorts: those of each table are as likely as those of another."""
         found = scope.visible(*sorts)
+        made = [col for col in found if col.name.startswith("e")]
+        if made and self.rng.random() < 0.5:  # aggregates and windows, where they are
+            return self.rng.choice(made)
         tables = list(dict.fromkeys(col.table for col in found))
         table = self.rng.choice(tables) if tables else ""
         return self.rng.choice([col for col in found if col.table == table]) if found else None
