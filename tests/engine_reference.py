@@ -28,11 +28,11 @@ from sordino.plan.sensitivity import WEIGHT
 from sordino.plan.statement import Statement
 from sordino.query import tree
 from sordino.query.aggregates.count import Rows
+from sordino.query.aggregates.distinct import Persons
 from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.known_mean import KnownMean
 from sordino.query.aggregates.mean import Mean
 from sordino.query.aggregates.partial import Partial
-from sordino.query.aggregates.persons import Persons
 from sordino.query.aggregates.quantile_column import QuantileColumn
 from sordino.query.aggregates.sums import Sum
 from sordino.query.aggregates.variance import Variance

@@ -20,6 +20,7 @@ from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
+from sordino.plan import arithmetic
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
@@ -73,13 +74,14 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
     else:
         keys = all_keys(plan.keys)
     place = {key: i for i, key in enumerate(keys)}
-    sums = np.zeros((len(keys), plan.statement.sums if plan.statement else 0), object)
-    if main is not None:
-        for key, row in zip(_rows(main), main.sums, strict=True):
-            if key in place:
-                sums[place[key]] = row
+    sums = np.zeros((len(keys), 0), object)
+    if main is not None and plan.statement is not None:
+        sums = _placed(main, place, plan.statement.sums)
     vectors, public, start = {}, {}, 0
     for release in plan.sums:
+        if release.statement is not None:
+            vectors[release.name] = _placed(rest.pop(0), place, release.statement.sums)
+            continue
         own = sums[:, start : start + release.partial.inputs]
         vectors[release.name] = release.partial.vector(own)
         if (shown := release.partial.public(own)) is not None:
@@ -172,13 +174,22 @@ def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, rec
     values: dict[str, Any] = {**noisy.vectors, **behind, **noisy.drawn}
     columns: list[KeyColumn | EstimateColumn] = []
     for output in plan.query.outputs:
-        if isinstance(output.value, tree.Aggregate):
-            columns.append(_estimated(plan, output.name, output.value, values))
+        if tree.aggregates_in(output.value):
+            columns.append(_estimated(plan, output.name, output.value, values, len(noisy.keys)))
         else:
             columns.append(_key_column(plan, output, noisy.keys))
     query = plan.query
     answer = Answer(tuple(columns), plan.promise, receipt, float(plan.cost.confidence), plan.notes)
     return answer.arranged(query.having, query.order, query.limit, query.offset)
+
+
+def _placed(exact: Exact, place: Mapping[tuple[Any, ...], int], width: int) -> Integers:
+    """The sums in the order of the keys, zeros where there are none."""
+    sums = np.zeros((len(place), width), object)
+    for key, row in zip(_rows(exact), exact.sums, strict=True):
+        if key in place:
+            sums[place[key]] = row
+    return sums
 
 
 def _rows(exact: Exact) -> list[tuple[Any, ...]]:
@@ -211,12 +222,16 @@ def _drawn(release: Drawn, groups: list[Cells], plan: Plan) -> list[tuple[Any, .
     draws = release.column.draws
     if release.public:
         return [draws.exactly(cells) for cells in groups]
-    return [draws.draw(cells, release.epsilon, release.moved, plan.cost.confidence) for cells in groups]
+    confidence = release.confidence(plan.cost.confidence)
+    return [draws.draw(cells, release.epsilon, release.moved, confidence) for cells in groups]
 
 
-def _estimated(plan: Plan, name: str, aggregate: tree.Aggregate, values: Mapping[str, Any]) -> EstimateColumn:
-    release = plan.release(aggregate)
-    found = release.estimated(aggregate, values[release.name], float(plan.cost.confidence))
+def _estimated(plan: Plan, name: str, value: tree.Expression, values: Mapping[str, Any], groups: int) -> EstimateColumn:
+    if isinstance(value, tree.Aggregate):
+        release = plan.release(value)
+        found = release.estimated(value, values[release.name], float(plan.cost.confidence))
+    else:
+        found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)
     bounds = (0.0, None) if plan.cost.nonnegative and found.never_negative else (None, None)
     return EstimateColumn(name, found.estimates, found.whole, bounds)
 

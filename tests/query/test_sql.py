@@ -32,11 +32,11 @@ from query.sql_grammar import VISITS, conditions, queries, to_sql  # isort: skip
 from query.sql_grammar import _sql as expression_sql  # isort: skip
 
 A, B, C = Column("a"), Column("b"), Column("c")
-COUNT = Aggregate("count")
+COUNT, SUM = Aggregate("count"), Aggregate("sum", (A,))
 
 
 def f(name: str, *arguments: Expression | Value) -> Call:
-    known = (Column, Literal, Call, Case)
+    known = (Column, Literal, Call, Case, Aggregate)
     return Call(name, tuple(x if isinstance(x, known) else Literal(x) for x in arguments))
 
 
@@ -307,6 +307,32 @@ class TestAggregates:
         assert item(sql) == tree
 
     @pytest.mark.parametrize(
+        ("sql", "tree"),
+        [
+            ("-SUM(a)", f("neg", SUM)),
+            ("SUM(a) + 1", f("+", SUM, Literal(1))),
+            ("1.5 + MEAN(a)", f("+", Literal(Fraction(3, 2)), Aggregate("avg", (A,)))),
+            ("(SUM(a) / COUNT(*)) * -2", f("*", f("/", SUM, COUNT), Literal(-2))),
+            ("COUNT(*) - SUM(a) - SUM(a)", f("-", f("-", COUNT, SUM), SUM)),
+        ],
+    )
+    def test_arithmetic_has_its_tree(self, sql: str, tree: Expression) -> None:
+        assert item(sql) == tree
+
+    def test_arithmetic_is_found_in_having_and_order(self) -> None:
+        text = "SELECT a, SUM(b) / COUNT(*) AS x, SUM(b) FROM t GROUP BY a HAVING "
+        query = parse(text + "SUM(b) / COUNT(*) > 2 AND SUM(b) + 1 > 3 AND a = 'y' ORDER BY SUM(b) / COUNT(*) DESC, SUM(b)")
+        assert query.having == f(
+            "and",
+            f(">", Column("x"), Literal(2)),
+            f(">", f("+", Column("sum_b"), Literal(1)), Literal(3)),
+            f("=", A, Literal("y")),
+        )
+        assert [order.output for order in query.order] == ["x", "sum_b"]
+        refused(text + "COUNT(*) > 5")
+        refused(text + "SUM(b) / COUNT(*) + COUNT(*) > 5")
+
+    @pytest.mark.parametrize(
         "sql",
         [
             "COUNT()", "COUNT(a, b)", "COUNT(DISTINCT a, b)", "COUNT(DISTINCT a + 1)", "COUNT(DISTINCT *)",
@@ -319,9 +345,9 @@ class TestAggregates:
             "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a DESC)",
             "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a, b)", "PERCENTILE_CONT(0.5)",
             "MODE() WITHIN GROUP (ORDER BY a)", "QUANTILE_CONT(0.5 ORDER BY a)",
-            "SUM(SUM(a))", "SUM(COUNT(*))", "SUM(a) + 1", "SUM(a) / COUNT(*)", "-SUM(a)", "COALESCE(SUM(a), 0)",
-            "CASE WHEN COUNT(*) > 5 THEN 1 END",
-            "ROUND(AVG(a))", "MEAN(MEAN(a))", "1 + MEAN(a)", "SUM(*)", "AVG(t.*)", "CORR(a, b)", "BOOL_OR(a)",
+            "SUM(SUM(a))", "SUM(COUNT(*))", "SUM(a) + b", "SUM(a) / 'x'", "SUM(a) % 2", "SUM(a) > 1", "SUM(a) + NULL",
+            "SUM(a) + TRUE", "SUM(SUM(a) / 2)", "COALESCE(SUM(a), 0)", "CASE WHEN COUNT(*) > 5 THEN 1 END",
+            "ROUND(AVG(a))", "MEAN(MEAN(a))", "SUM(*)", "AVG(t.*)", "CORR(a, b)", "BOOL_OR(a)",
             "HISTOGRAM(a)", "APPROX_COUNT_DISTINCT(a)",
             "MEDIAN(a, b)", "LOWER(a) FILTER (WHERE b)", "t.SUM(a)", "GROUPING(a)",
         ],

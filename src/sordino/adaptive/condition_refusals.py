@@ -12,7 +12,7 @@ from sordino.privacy.exact import show
 __all__ = ["of_a_condition", "of_its_types", "unknown_column", "unread_column"]
 
 _ALONE = "Write the condition alone, such as age >= 65."
-_SIGNS = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR", "~": "NOT", "!": "NOT"}
+_SIGNS = {"&": "AND", "&&": "AND", "|": "OR", "~": "NOT", "!": "NOT"}
 _BY_ROW = "Compare columns with constants, such as age >= 65; find the constants by questions before."
 _RULES: tuple[tuple[str, str, str], ...] = (
     ("an aggregate must stand alone", "a condition is about one row, and has no aggregate", _BY_ROW),

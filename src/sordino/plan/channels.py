@@ -61,7 +61,7 @@ def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) 
     read: dict[Expression, Argument] = {}
     for aggregate, name in asked.items():
         kind = kind_of(aggregate)
-        of: Arguments = () if kind.of_persons and _is_person(aggregate, scope) else aggregate.arguments
+        of: Arguments = () if kind.of_persons and scope.is_person(aggregate.arguments[0]) else aggregate.arguments
         for expression in of:
             if expression not in read:
                 what = expression.name if isinstance(expression, tree.Column) else f"the argument of {name}"
@@ -116,7 +116,7 @@ def _alone(aggregate: Aggregate, arguments: tuple[Argument, ...]) -> Partial:
 def _values(partial: Partial, arguments: tuple[Argument, ...]) -> tuple[exp.Expr, ...]:
     """One row's values: steps on the grids of the sums; several are NULL together, so that a row counts or does not."""
     if not partial.grids:
-        return tuple(argument.typed.sql for argument in arguments)
+        return tuple(argument.cell(compared=partial.bounding == "choose") for argument in arguments)
     steps = [argument.steps(grid) for argument, grid in zip(arguments, partial.grids, strict=True)]
     if len(steps) == 1:
         return tuple(steps)
@@ -131,19 +131,3 @@ def _column(wanted: _Wanted) -> Column:
         raise InvalidInput(kind.name, "it is not drawn", "Register it with draws.")
     draws = kind.draws(wanted.arguments, tuple(sorted(levels)))
     return Column(draws, draws.value(wanted.arguments[0]), frozenset(wanted.aggregates))
-
-
-def _is_person(aggregate: Aggregate, scope: Asked) -> bool:
-    """Whether the argument is the protected person; refuses any other."""
-    (argument,) = aggregate.arguments
-    if scope.is_person(argument):
-        return True
-    name = argument.name if isinstance(argument, tree.Column) else "an expression"
-    person = scope.whose.who if scope.whose.owner == "person" else None
-    rule = "COUNT(DISTINCT ...) counts persons"
-    count = "COUNT(*)" if person is None else f"COUNT(DISTINCT {person})"
-    hint = (  # a question to write, not one that runs
-        f"For persons write {count}. For the values of {name} ask SELECT {name}, {count} AS n FROM {scope.whose.tables[0]} "  # noqa: S608
-        f"GROUP BY {name}: the answer has a row for each value that is public, or that enough persons share."
-    )
-    raise InvalidInput(f"COUNT(DISTINCT {name})", rule, hint)

@@ -92,7 +92,7 @@ def explain(plan: Plan) -> str:
             continue
         about = f", for {four_digits(plan.cost.rows)} rows" if plan.cost.rows is not None and _depends(plan, name) else ""
         lines.append(f"  error        {name}: ± {four_digits(error)}, {percent} % of the time{about}")
-    missing = [name for name, error in errors.items() if error is None and not _is_drawn(plan, name)]
+    missing = [name for name, error in errors.items() if error is None and _depends(plan, name)]
     if missing:
         names = ", ".join(missing)
         lines.append(f"  error        {names}: depends on the number of rows; pass rows=1000 to see it for 1000")
@@ -109,18 +109,11 @@ def _folded(line: str) -> list[str]:
 
 
 def _depends(plan: Plan, name: str) -> bool:
-    """Whether the error depends on the number of rows."""
-    aggregate = _aggregate(plan, name)
-    return plan.release(aggregate).error(aggregate, float(plan.cost.confidence), None) is None
-
-
-def _is_drawn(plan: Plan, name: str) -> bool:
-    return plan.release(_aggregate(plan, name)) in plan.drawn
-
-
-def _aggregate(plan: Plan, name: str) -> Aggregate:
-    values = (output.value for output in plan.query.outputs if output.name == name)
-    return next(value for value in values if isinstance(value, Aggregate))
+    """Whether the error is that of an aggregate of sums which depends on the number of rows."""
+    value = next(output.value for output in plan.query.outputs if output.name == name)
+    if not isinstance(value, Aggregate) or plan.release(value) in plan.drawn:
+        return False
+    return plan.release(value).error(value, float(plan.cost.confidence), None) is None
 
 
 def _keys(plan: Plan, i: int) -> str:

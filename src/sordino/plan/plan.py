@@ -6,14 +6,15 @@ Every error that a user can make is raised here, before anything is spent or any
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from sqlglot import exp
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
+from sordino.plan import arithmetic
 from sordino.plan.bind import ask
 from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
@@ -24,7 +25,7 @@ from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
 from sordino.plan.releases import Drawn, Keys, Release, Sums
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
-from sordino.plan.statement import Statement, Term, cell_sums, group_sums
+from sordino.plan.statement import Statement, Term, cell_sums, chosen_values, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset
@@ -59,7 +60,7 @@ class Plan:
 
     @property
     def sums(self) -> tuple[Sums, ...]:
-        """The releases of noisy sums, all found by one statement."""
+        """The releases of noisy sums."""
         return tuple(release for release in self.releases if isinstance(release, Sums))
 
     @property
@@ -89,7 +90,8 @@ class Plan:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """All that runs."""
-        return (*((self.statement,) if self.statement else ()), *(release.statement for release in self.drawn))
+        own = (getattr(release, "statement", None) for release in self.releases)
+        return tuple(statement for statement in (self.statement, *own) if statement is not None)
 
     def sql(self, dialect: str = DEFAULT) -> str:
         """The SQL that runs, in the dialect of one engine; InvalidInput for any other."""
@@ -146,26 +148,31 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     key_cells = [key.sql for key in keys]
 
     asked: list[Release] = []
+    terms: list[Term] = []
+    values: dict[str, exp.Expr] = {}
     for i, channel in enumerate(channels):
+        several = len(channel.values) > 1
+        own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
+        term = Term(channel.partial, str(i), tuple(own))
+        if channel.partial.bounding == "choose":
+            alone = chosen_values(rows.lines(key_cells, own), term, rows=who.rows, groups=groups)
+            asked.append(Sums(f"s{i}", who, 1, None, channel, alone))
+            continue
         unit = weight if who.scaled or channel.partial.bounding == "scale" else 1
         asked.append(Sums(f"s{i}", who, unit, None, channel))
+        terms.append(term)
+        values |= own
     for i, column in enumerate(columns):
         lines = rows.lines(key_cells, {"q": column.value})
         asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", rows=who.rows, groups=groups)))
     if private:
         asked.append(Keys("keys", who, weight, None))
+    asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
     price, note = best_price(asked, cost, meter, _errors(query, cost))
 
     statement = None
-    if channels or private:
+    if terms or private:
         norm: Norm = "l1" if price.family == "laplace" else "l2"
-        terms: list[Term] = []
-        values: dict[str, exp.Expr] = {}
-        for i, channel in enumerate(channels):
-            several = len(channel.values) > 1
-            own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
-            terms.append(Term(channel.partial, str(i), tuple(own)))
-            values |= own
         lines = rows.lines(key_cells, values)
         statement = group_sums(lines, terms, rows=who.rows, groups=groups, norm=norm, found=private)
     plan = Plan(query, whose, cost, keys, who, price, statement, note)
@@ -199,9 +206,16 @@ def _asked(query: tree.Query) -> dict[tree.Aggregate, str]:
     """The aggregates, each with the name of the first output that asks for it."""
     found: dict[tree.Aggregate, str] = {}
     for output in query.outputs:
-        if isinstance(output.value, tree.Aggregate):
-            found.setdefault(output.value, output.name)
+        for aggregate in tree.aggregates_in(output.value):
+            found.setdefault(aggregate, output.name)
     return found
+
+
+def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Drawn:
+    """Draws whose intervals leave room for those that arithmetic combines with them."""
+    values = [output.value for output in query.outputs]
+    own = [value for value in values if any(aggregate in release.answers for aggregate in tree.aggregates_in(value))]
+    return replace(release, pieces=max((arithmetic.pieces(value, partial(_answering, asked)) for value in own), default=1))
 
 
 def _answering(releases: Sequence[Release], aggregate: tree.Aggregate) -> Sums | Drawn:
@@ -263,10 +277,14 @@ def _declared(whose: Whose, name: str, example: int, meaning: str, most: int) ->
 def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float | None]]:
     """The errors to expect of each aggregate, as a function of the price."""
     rows = None if cost.rows is None else float(cost.rows)
-    named = {output.name: output.value for output in query.outputs if isinstance(output.value, tree.Aggregate)}
 
     def errors(price: Price) -> dict[str, float | None]:
-        confidence = float(cost.confidence)
-        return {name: _answering(price.releases, a).error(a, confidence, rows) for name, a in named.items()}
+        find, found = partial(_answering, price.releases), {}
+        for output in query.outputs:
+            if isinstance(output.value, tree.Aggregate):
+                found[output.name] = find(output.value).error(output.value, float(cost.confidence), rows)
+            elif tree.aggregates_in(output.value):
+                found[output.name] = arithmetic.error(output.value, find, cost.confidence)
+        return found
 
     return errors

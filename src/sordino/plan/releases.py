@@ -19,7 +19,7 @@ from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
 from sordino.plan.channels import Channel, Column
-from sordino.plan.sensitivity import Contribution, Sensitivity, bounding
+from sordino.plan.sensitivity import Contribution, Norm, Sensitivity, bounding
 from sordino.plan.statement import Statement
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.query.aggregates.estimates import Estimated
@@ -64,9 +64,10 @@ class _Priced:
 
 @dataclass(frozen=True, eq=False)
 class Sums(_Priced):
-    """Noisy partial sums of each group."""
+    """Noisy partial sums of each group; those that are no sums over persons have a statement of their own."""
 
     channel: Channel
+    statement: Statement | None = None
 
     @property
     def partial(self) -> Partial:
@@ -76,7 +77,8 @@ class Sums(_Priced):
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """How far one person moves the vectors of all groups together."""
-        return bounding(self.partial, self.who, self.unit, "l2" if self.share and self.share.family == "gaussian" else "l1")
+        norm: Norm = "l2" if self.share and self.share.family == "gaussian" else "l1"
+        return bounding(self.partial, self.who, self.unit, norm)
 
     @property
     def public(self) -> bool:
@@ -129,6 +131,8 @@ class Drawn(_Priced):
 
     column: Column
     statement: Statement
+    pieces: int = 1
+    """In how many parts the probability to miss is divided: draws have their intervals before arithmetic needs them."""
 
     @property
     def moved(self) -> int:
@@ -158,6 +162,10 @@ class Drawn(_Priced):
     def estimated(self, aggregate: Aggregate, drawn: list[tuple[Any, ...]], _confidence: float) -> Estimated:
         """One aggregate of what was drawn, the confidence being part of the draws."""
         return self.column.draws.estimated(aggregate, drawn)
+
+    def confidence(self, asked: Fraction) -> Fraction:
+        """That of each interval that is drawn."""
+        return 1 - (1 - asked) / self.pieces
 
     def error(self, _aggregate: Aggregate, _confidence: float, _rows: float | None) -> None:
         """It depends on data."""

@@ -78,7 +78,9 @@ def bounding(partial: Partial, who: Contribution, weight: int, norm: Norm) -> Se
     Privacy: sensitivity.md, Theorems 1 and 2.
     """
     found = _unscaled(partial, who, weight)
-    return Sensitivity(None, None if norm == "l2" else found.l1, found.l2_squared, found.linf) if who.scaled else found
+    if not who.scaled or partial.bounding == "choose":  # who chooses groups is in no more than that
+        return found
+    return Sensitivity(None, None if norm == "l2" else found.l1, found.l2_squared, found.linf)
 
 
 def _unscaled(partial: Partial, who: Contribution, weight: int) -> Sensitivity:

@@ -25,7 +25,7 @@ from sordino.plan.sensitivity import WEIGHT, Norm
 from sordino.query.aggregates.partial import Partial
 from sordino.query.types import LARGEST
 
-__all__ = ["Lines", "Statement", "Term", "Values", "cell_sums", "group_sums"]
+__all__ = ["Lines", "Statement", "Term", "Values", "cell_sums", "chosen_values", "group_sums"]
 
 Values: TypeAlias = tuple[str, ...] | tuple[int, ...]
 """A public list."""
@@ -134,6 +134,35 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     return Statement(_with(result, "shares", shares), len(keys), len(sums), lines.lists)
 
 
+def chosen_values(lines: Lines, term: Term, *, rows: int, groups: int | None) -> Statement:
+    """The number of different values in each group, of which a person has at most `rows` in each of at most `groups`.
+
+    Which ones is decided by a hash of the person and the value, or the group: the same for any order of rows.
+    """
+    (value,) = term.columns
+    keys: list[exp.Expr] = [column(key) for key in lines.keys]
+    result = [*keys, *(named(s, name) for s, name in term.sums)]
+    if not lines.person:
+        return Statement(_by(lines.keys, result, lines), len(keys), 1, lines.lists)
+    owned = ["u", *lines.keys, value]
+    present = [not_null(name) for name in (*lines.keys, value)]
+    pairs = select([column(name) for name in owned], lines.select, "lines", group=owned, having=present)
+    ranks = {"r": (_rank("ROW_NUMBER", ["u", *lines.keys], [value]), rows)}
+    if groups is not None:
+        ranks["g"] = _rank("DENSE_RANK", ["u"], list(lines.keys)), groups
+    ranked = select([*map(column, owned), *(named(rank, name) for name, (rank, _) in ranks.items())], "pairs")
+    few = [exp.LTE(this=column(name), expression=whole(most)) for name, (_, most) in ranks.items()]
+    counted = select(result, ranked, "ranked", where=few, group=lines.keys)
+    return Statement(_with(counted, "pairs", pairs), len(keys), 1, lines.lists)
+
+
+def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Expr:
+    """The place of a person's row among those within the same, by the hash of the person and some columns, then by these."""
+    text = exp.func("CONCAT_WS", exp.Literal.string("|"), *(exp.cast(column(name), "TEXT") for name in ("u", *names)))
+    order = exp.Order(expressions=[exp.Ordered(this=part) for part in (exp.MD5(this=text), *map(column, names))])
+    return exp.Window(this=exp.Anonymous(this=function), partition_by=list(map(column, within)), order=order)
+
+
 def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Statement:
     """The weight of each value in each group: (keys, value, weight), where a person's weights add up to at most `rows`."""
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
@@ -236,7 +265,7 @@ def _size(term: Term, rows: int) -> tuple[exp.Expr, int]:
             return whole(1), 1
         case "scale":
             return _least(column(f"n{term.name}"), rows), rows
-        case "clip":
+        case "clip" | "choose":
             (name,), grids = term.names, term.partial.grids
             most = rows * max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
             own = _clipped(term, column(name), rows, weighted=False)

@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 __all__ = ["Aggregate", "Call", "Case", "Column", "Expression", "Join", "Literal", "Member", "Order", "Output", "Query",
-           "Rows", "Source", "Subquery", "Table", "UnionAll", "Value", "Window"]  # fmt: skip
+           "Rows", "Source", "Subquery", "Table", "UnionAll", "Value", "Window", "aggregates_in"]  # fmt: skip
 
 Value: TypeAlias = bool | int | Fraction | str | date | datetime | None
 
@@ -88,6 +88,16 @@ class Aggregate:
 
 Expression: TypeAlias = Column | Literal | Call | Case | Window | Member | Aggregate
 """A value for each row. Windows, members and aggregates stand only where the front ends and `bind.py` let them."""
+
+
+def aggregates_in(value: Expression) -> tuple[Aggregate, ...]:
+    """The aggregates of which a value is arithmetic, in order; none where it is a value of rows."""
+    match value:
+        case Aggregate():
+            return (value,)
+        case Call(_, parts):
+            return tuple(found for part in parts for found in aggregates_in(part))
+    return ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.query.aggregates.grid import Grid
-from sordino.query.meaning.expressions import indicator, quantised
+from sordino.query.meaning.expressions import indicator, key_index, quantised
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Truth
 
@@ -34,6 +34,10 @@ class Argument:
     def steps(self, grid: Grid) -> exp.Expr:
         """SQL of the whole number of steps of each row's value, NULL where it has none."""
         return quantised(self._number, grid.step, grid.lower, grid.upper)
+
+    def cell(self, *, compared: bool) -> exp.Expr:
+        """SQL of each row's value; where values are compared, numbers with a step as whole numbers of steps."""
+        return key_index(self.typed) if compared else self.typed.sql
 
     @property
     def _number(self) -> Typed:

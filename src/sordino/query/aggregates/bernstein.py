@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 from sqlglot import exp
 
@@ -15,7 +15,7 @@ from sordino.mechanisms.combination import Noise
 from sordino.query.aggregates import moments
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.partial import ROWS, Integers, Partial, Reach
+from sordino.query.aggregates.partial import ROWS, Bounding, Integers, Partial, Reach
 
 __all__ = ["Bernstein"]
 
@@ -27,7 +27,7 @@ class Bernstein(Partial):
     A person with more than max_rows rows is scaled down to the weight of max_rows.
     """
 
-    bounding: ClassVar[Literal["clip", "scale", "once"]] = "scale"
+    bounding: ClassVar[Bounding] = "scale"
     degree: ClassVar[int]
     what: str
     points: Grid

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from sqlglot import exp
 
 from sordino.query import tree
 from sordino.query.aggregates.argument import Argument
-from sordino.query.aggregates.partial import ROWS, Partial, Reach
+from sordino.query.aggregates.partial import ROWS, Bounding, Partial, Reach
 from sordino.query.aggregates.registry import Example, Kind
 from sordino.query.tree import Aggregate, Expression
 
@@ -51,7 +51,7 @@ class Counted(Partial):
 class Rows(Counted):
     """The number of rows; with an argument, of rows where it is not NULL."""
 
-    bounding: ClassVar[Literal["clip", "scale", "once"]] = "clip"
+    bounding: ClassVar[Bounding] = "clip"
     what: str | None = None
 
     @property

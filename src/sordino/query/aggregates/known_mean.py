@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from sqlglot import exp
@@ -18,7 +18,7 @@ from sordino.mechanisms.combination import Noise
 from sordino.query.aggregates import moments
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.partial import Integers, Partial, Reach
+from sordino.query.aggregates.partial import Bounding, Integers, Partial, Reach
 
 __all__ = ["KnownMean"]
 
@@ -27,7 +27,7 @@ __all__ = ["KnownMean"]
 class KnownMean(Partial):
     """The sum of the steps of all rows, beside their public number."""
 
-    bounding: ClassVar[Literal["clip", "scale", "once"]] = "clip"
+    bounding: ClassVar[Bounding] = "clip"
     what: str
     points: Grid
 

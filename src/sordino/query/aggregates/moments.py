@@ -20,8 +20,9 @@ from sordino.mechanisms.combination import Floats, Noise
 from sordino.privacy.exact import Number, open_unit
 from sordino.query.aggregates.estimates import Estimates, within
 
-__all__ = ["Span", "count", "count_error", "deviation", "deviation_error", "linear", "linear_error", "mean", "mean_error",
-           "mean_known_count", "mean_known_count_error", "total", "total_error", "variance", "variance_error"]  # fmt: skip
+__all__ = ["Span", "count", "count_error", "deviation", "deviation_error", "divided", "linear", "linear_error",
+           "mean", "mean_error", "mean_known_count", "mean_known_count_error", "outward", "total", "total_error", "variance",
+           "variance_error"]  # fmt: skip
 
 Sums = npt.NDArray[Any]
 """Noisy whole numbers, int64 or Python integers, of shape (groups, coordinates)."""
@@ -75,7 +76,7 @@ def linear(
     sums: Sums, weights: tuple[Fraction, ...], noise: Noise, confidence: Number, *, noisy: int | None = None
 ) -> Estimates:
     """Weighted sums of numbers, the first `noisy` of them (all by default) with noise, whose reach is the interval's."""
-    value = _divide(*_numerators(_whole(sums, len(weights)), weights))
+    value = divided(*_numerators(_whole(sums, len(weights)), weights))
     error = linear_error(weights[:noisy], noise, confidence)
     return Estimates(value, value - error, value + error)
 
@@ -233,7 +234,7 @@ def _numerators(sums: Sums, weights: tuple[Fraction, ...]) -> tuple[Sums, Sums]:
     return np.asarray(top, object), np.full(len(sums), common, object)
 
 
-def _divide(top: Sums, bottom: Sums) -> Floats:
+def divided(top: Sums, bottom: Sums) -> Floats:
     """The nearest floats of exact quotients; NaN where the bottom is not positive."""
     fine = np.asarray(bottom > 0, bool)
     out = np.full(len(top), math.nan)
@@ -252,7 +253,7 @@ def _share_of_bounds(sums: Sums, span: Span) -> Floats:
     below, above = (np.maximum(x, 0) for x in _sides(sums))
     common = math.lcm(span.lower.denominator, span.upper.denominator)
     top = below * int(span.lower * common) + above * int(span.upper * common)
-    return _divide(top, (below + above) * common)
+    return divided(top, (below + above) * common)
 
 
 def _sides(sums: Sums) -> tuple[Sums, Sums]:
@@ -304,8 +305,8 @@ def _first(below: Floats, above: Floats, line: Floats) -> Floats:
 def _plug_in(sums: Sums, span: Span, *, sample: bool) -> tuple[Floats, Floats]:
     """(B0 B2 - B1^2/4)/(B0+B1+B2)^2, clipped to [0, 1/4], with n/(n-1) if asked; NaN without rows; and the rows."""
     n = sums.sum(axis=1)
-    raw = _divide(4 * sums[:, 0] * sums[:, 2] - sums[:, 1] ** 2, np.where(n > 0, 4 * n**2, 0))
-    rows = _divide(n, np.full(len(n), span.row(2), object))
+    raw = divided(4 * sums[:, 0] * sums[:, 2] - sums[:, 1] ** 2, np.where(n > 0, 4 * n**2, 0))
+    rows = divided(n, np.full(len(n), span.row(2), object))
     value = np.clip(raw, 0.0, 0.25)
     if sample:
         value = np.where(rows > 1, value * rows / np.where(rows > 1, rows - 1, 1.0), math.nan)
@@ -337,18 +338,18 @@ def _variance_set(sums: Floats, noise: Noise, mean_confidence: Fraction, confide
     high = np.zeros(len(n))
     for end in ends:
         centre = np.clip(v + (end - t) ** 2, 0.0, 0.25)
-        high = np.maximum(high, _outward(centre, np.full(len(n), 0.25), n, spare, lambda x, end=end: q(end, x)))
+        high = np.maximum(high, outward(centre, np.full(len(n), 0.25), n, spare, lambda x, end=end: q(end, x)))
     inner = np.clip(t, *ends)
     slope = noise.norm(np.stack((inner, inner - 0.5, inner - 1), axis=-1), confidence)
     widest = np.maximum(inner - ends[0], ends[1] - inner)
     near = np.minimum(slope / spare, widest)
     drop = near * (2 * slope - spare * near) / n
     centre = np.clip(v + (inner - t) ** 2 - drop, 0.0, 0.25)
-    low = -_outward(-centre, np.zeros(len(n)), n, spare, lambda x: q(inner, -x))
+    low = -outward(-centre, np.zeros(len(n)), n, spare, lambda x: q(inner, -x))
     return np.where(known, low, 0.0), np.where(known, high, 0.25)
 
 
-def _outward(centre: Floats, end: Floats, n: Floats, spare: Floats, q: Any) -> Floats:
+def outward(centre: Floats, end: Floats, n: Floats, spare: Floats, q: Any) -> Floats:
     """The largest x in [centre, end] with n (x - centre) <= q(x), or a little more; q is convex with slopes up to n - spare.
 
     Each chord of q from the centre to a point that is certainly outside gives a nearer one.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,16 @@ from sordino.query.aggregates.estimates import Estimated, Estimates
 from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.moments import linear, linear_error
 
-__all__ = ["ROWS", "Integers", "Partial", "Reach"]
+__all__ = ["ROWS", "Bounding", "Integers", "Partial", "Reach"]
 
 ROWS = "rows"
 """COUNT(*), among what partial sums of an argument serve."""
 
 Integers = npt.NDArray[np.object_]
 """Python integers, one row for each group."""
+
+
+Bounding: TypeAlias = Literal["clip", "scale", "once", "choose"]
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,11 @@ class Partial(ABC):
     """One vector of whole numbers for each group.
 
     Bounding a person within a group: "clip" cuts each of the person's sums to what `max_rows` rows can reach; "scale"
-    multiplies all of them by max_rows/rows where the person has more rows; "once" needs none.
+    multiplies all of them by max_rows/rows where the person has more rows; "once" needs none; "choose" keeps at most
+    max_rows of the person's values in a group, and at most max_groups groups.
     """
 
-    bounding: ClassVar[Literal["clip", "scale", "once"]]
+    bounding: ClassVar[Bounding]
 
     @property
     @abstractmethod

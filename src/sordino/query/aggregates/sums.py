@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -17,7 +17,7 @@ from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.known_mean import KnownMean
 from sordino.query.aggregates.mean import Mean
-from sordino.query.aggregates.partial import Partial, Reach
+from sordino.query.aggregates.partial import Bounding, Partial, Reach
 from sordino.query.aggregates.registry import Example, Kind
 
 __all__ = ["KINDS", "Sum"]
@@ -27,7 +27,7 @@ __all__ = ["KINDS", "Sum"]
 class Sum(Partial):
     """The sum of the values, in steps."""
 
-    bounding: ClassVar[Literal["clip", "scale", "once"]] = "clip"
+    bounding: ClassVar[Bounding] = "clip"
     what: str
     points: Grid
 

@@ -21,8 +21,8 @@ from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Expression, Literal, Value
 
 __all__ = ["ARITY", "CASTS", "DATE_PARTS", "DATE_UNITS", "DIFFERENCE_UNITS", "aggregate", "all_of", "between", "call",
-           "check_name", "concatenated", "constant", "count_where", "if_else", "matched", "negated", "nullif", "number",
-           "when_true"]  # fmt: skip
+           "check_name", "concatenated", "constant", "count_where", "if_else", "is_arithmetic", "matched", "negated",
+           "nullif", "number", "when_true"]  # fmt: skip
 
 _HUGE = 10**308
 _MANY = 1_000_000
@@ -241,6 +241,18 @@ def when_true(condition: Expression, value: Aggregate) -> Aggregate:
 def count_where(condition: Expression) -> Aggregate:
     """COUNT(*) FILTER (WHERE condition)."""
     return when_true(condition, Aggregate("count"))
+
+
+def is_arithmetic(value: Expression) -> bool:
+    """Whether a value is arithmetic of aggregates and numbers."""
+    match value:
+        case Aggregate():
+            return True
+        case Literal(constant):
+            return _is_number(constant)
+        case Call("+" | "-" | "*" | "/" | "neg", parts):
+            return all(map(is_arithmetic, parts))
+    return False
 
 
 def check_name(name: object) -> str:

@@ -19,6 +19,7 @@ from sordino.query.front.terms import ColumnLike, Measure, Over, Term, condition
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import (
     Aggregate,
+    Call,
     Column,
     Expression,
     Join,
@@ -63,7 +64,7 @@ class Question:
     session: Asks | None = field(default=None, repr=False, compare=False)
     conditions: tuple[Expression, ...] = ()
     keys: tuple[tuple[str | None, Expression], ...] = ()
-    measures: tuple[tuple[str, Aggregate], ...] = ()
+    measures: tuple[tuple[str, Aggregate | Call], ...] = ()
     filters: tuple[str | Expression, ...] = ()
     orders: tuple[str, ...] = ()
     rows_shown: int | None = None

@@ -9,13 +9,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from sordino.errors import InvalidInput, UnsupportedSQL
-from sordino.query.front.outputs import OUTPUT, Answered, one_of
+from sordino.query.front.outputs import Answered, one_of
 from sordino.query.front.shapes import check_query, children, shape
 from sordino.query.front.sql_expressions import Reader
 from sordino.query.front.sql_refusals import arguments, refusal
 from sordino.query.front.sql_rows import Scope, items, ordinal, read_from, with_tables
 from sordino.query.front.sql_tokens import COMBINED, Words, read_words, shortened
-from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query
+from sordino.query.tree import Aggregate, Column, Expression, Order, Output, Query, aggregates_in
 
 __all__ = ["parse", "parse_condition", "parse_having"]
 
@@ -164,7 +164,7 @@ def _keys(
             key = reader.expression(node)
             if isinstance(key, Column) and key.table is None and (name := one_of(key.name, names)) is not None:
                 key = _aliased(text, node, key, values[names.index(name)])
-        if isinstance(key, Aggregate):
+        if aggregates_in(key):
             raise refusal(text, node, ("an aggregate cannot be a key", "Group by columns; filter aggregates with HAVING."))
         keys.setdefault(shape(key), key)
     return tuple(keys.values())
@@ -193,7 +193,7 @@ def _outputs(
     shapes = {shape(key): key for key in keys}
     outputs = []
     for item, name, value in zip(select.expressions, names, values, strict=True):
-        if isinstance(value, Aggregate):
+        if aggregates_in(value):
             outputs.append(Output(name, value))
         elif (key := shapes.get(shape(value))) is not None:
             outputs.append(Output(name, key))
@@ -207,7 +207,7 @@ def _outputs(
                     "Add it to GROUP BY, or take an aggregate such as AVG of it.",
                 ),
             )
-    if not any(isinstance(value, Aggregate) for value in values):
+    if not any(map(aggregates_in, values)):
         raise UnsupportedSQL(
             shortened(text), "a question must ask for an aggregate, as rows are never shown", "Add COUNT(*) to SELECT."
         )
@@ -215,12 +215,12 @@ def _outputs(
 
 
 def _having(text: str, node: exp.Expression, scope: Scope, answered: Answered) -> Expression:
+    known = [aggregate for output in answered.outputs for aggregate in aggregates_in(output.value)]
+
     def nested(at: exp.Expression, found: Aggregate) -> Expression:
-        name = answered.find(found)
-        if name is None:
-            missing = answered.missing(found)
-            raise refusal(text, at, (missing.rule, "Add this aggregate to SELECT."))
-        return Column(name, OUTPUT)
+        if shape(found) not in map(shape, known):
+            raise refusal(text, at, (answered.missing(found).rule, "Add this aggregate to SELECT."))
+        return found
 
     condition = Reader(text, scope.column, nested).expression(node)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeVar
@@ -24,6 +24,7 @@ from sordino.query.front.calls import (
     constant,
     count_where,
     if_else,
+    is_arithmetic,
     matched,
     negated,
     nullif,
@@ -145,8 +146,23 @@ class Reader:
         return self._checked(node, lambda: self._expression(node))
 
     def item(self, node: exp.Expression) -> Expression | Aggregate:
-        """One item of SELECT: an expression or an aggregate."""
-        return self._checked(node, lambda: self._aggregate(_inside(node)) or self._expression(node))
+        """One item of SELECT: an expression, an aggregate or arithmetic of aggregates."""
+        return self._checked(node, lambda: self._aggregate(_inside(node)) or self._item(node))
+
+    def _item(self, node: exp.Expression) -> Expression:
+        if self.nested is not None or self.inside:
+            return self._expression(node)
+        found: list[Aggregate] = []
+
+        def nested(_: exp.Expression, aggregate: Aggregate) -> Expression:
+            found.append(aggregate)
+            return aggregate
+
+        value = replace(self, nested=nested)._expression(node)
+        if found and not is_arithmetic(value):
+            rule = "aggregates and constants are combined by + - * / only"
+            raise self._refuse(node, (rule, "Ask for the aggregates, and compute with the answer: it is public."))
+        return value
 
     def _checked(self, node: exp.Expression, read: Callable[[], _Read]) -> _Read:
         """What was read, with rules broken in the tree told as errors of this text."""
@@ -198,8 +214,8 @@ class Reader:
             raise self._refuse(
                 node,
                 (
-                    "an aggregate must stand alone in SELECT, outside of other expressions",
-                    "Ask for each by itself and compute with the answers; SUM(a) / COUNT(a) is AVG(a).",
+                    "an aggregate cannot be part of a row's value",
+                    "Ask for each by itself and compute with the answers; HAVING filters groups by aggregates.",
                 ),
             )
         return self.nested(node, found)

@@ -177,6 +177,17 @@ _ROWS: tuple[Supported, ...] = (
             'so.count().where(so.col("age") >= 65)',
             "COUNT_IF(age >= 65), too",
         ),
+        (
+            "arithmetic",
+            "SUM(cost) / SUM(quantity)",
+            'so.sum("cost") / so.sum("quantity")',
+            "+ - * / of aggregates and numbers, with one interval",
+        ),
+        (
+            "percentage",
+            "100 * COUNT(*) FILTER (WHERE age >= 65) / COUNT(*)",
+            '100 * so.count().where("age >= 65") / so.count()',
+        ),
     ),
     *_rows(
         "Conditions",
@@ -338,7 +349,7 @@ REFUSED: tuple[Refused, ...] = (
     Refused("a number of all rows", "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", "first"),
     Refused("most frequent value", "SELECT MODE(city) FROM visits", "ORDER BY n DESC LIMIT 1"),
     Refused("lists", "SELECT STRING_AGG(city, ',') FROM visits", "COUNT or QUANTILE"),
-    Refused("arithmetic of aggregates", "SELECT SUM(cost) / COUNT(*) FROM visits", "AVG(a)"),
+    Refused("functions of aggregates", "SELECT ROUND(AVG(cost)) FROM visits", "compute with the answer"),
     Refused("aggregates of aggregates", "SELECT SUM(AVG(cost)) FROM visits", "compute with the answers"),
     Refused("aggregates in WHERE", "SELECT COUNT(*) FROM visits WHERE COUNT(*) > 5", "compute with the answers"),
     Refused("windows", "SELECT SUM(cost) OVER (PARTITION BY ward) FROM visits", "GROUP BY"),

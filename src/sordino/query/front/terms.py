@@ -15,7 +15,7 @@ from sordino.errors import InvalidInput
 from sordino.privacy.exact import decimal_reading, show
 from sordino.query.aggregates.registry import Kind, kinds
 from sordino.query.front import calls
-from sordino.query.tree import Aggregate, Case, Column, Expression, Member, Window
+from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Member, Window
 
 if TYPE_CHECKING:
     from sordino.query.front.python import Question
@@ -280,17 +280,61 @@ ColumnLike: TypeAlias = str | Term
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate of the rows of a group."""
+    """An aggregate of the rows of a group, or arithmetic of several: `sum("cost") / sum("days")`."""
 
-    tree: Aggregate
+    tree: Aggregate | Call
 
     def where(self, condition: ColumnLike) -> Measure:
         """The same over those rows only that satisfy the condition."""
-        return Measure(calls.when_true(condition_tree(condition), self.tree))
+        return Measure(_filtered(condition_tree(condition), self.tree))
+
+    def __add__(self, other: object) -> Measure:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: object) -> Measure:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: object) -> Measure:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: object) -> Measure:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: object) -> Measure:
+        return _arithmetic("*", self, other)
+
+    def __rmul__(self, other: object) -> Measure:
+        return _arithmetic("*", other, self)
+
+    def __truediv__(self, other: object) -> Measure:
+        return _arithmetic("/", self, other)
+
+    def __rtruediv__(self, other: object) -> Measure:
+        return _arithmetic("/", other, self)
+
+    def __neg__(self) -> Measure:
+        return _arithmetic("neg", self)
 
     def clamp(self, low: object, high: object) -> Term:
         """Of one person's rows, in per_person: cut to these bounds."""
         return Term(calls.call("clamp", self.tree, _value(low), _value(high)))
+
+
+def _arithmetic(function: str, *parts: object) -> Measure:
+    trees: list[Expression] = []
+    for part in parts:
+        tree = part.tree if isinstance(part, Measure) else None if isinstance(part, Term | When) else calls.constant(part)
+        if tree is None or not calls.is_arithmetic(tree):
+            raise _wrong(part, "aggregates are combined with aggregates and numbers", "Write sum('a') / sum('b').")
+        trees.append(tree)
+    return Measure(calls.call(function, *trees))
+
+
+def _filtered(condition: Expression, tree: Aggregate | Call) -> Aggregate | Call:
+    if isinstance(tree, Aggregate):
+        return calls.when_true(condition, tree)
+    parts = (_filtered(condition, part) if isinstance(part, Aggregate | Call) else part for part in tree.arguments)
+    return Call(tree.function, tuple(parts))
 
 
 @dataclass(frozen=True)

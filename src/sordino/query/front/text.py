@@ -39,6 +39,7 @@ from sordino.query.tree import (
     UnionAll,
     Value,
     Window,
+    aggregates_in,
 )
 
 __all__ = ["sql_text"]
@@ -275,7 +276,7 @@ def _outputs(outputs: tuple[Output, ...]) -> Iterable[str]:
     if distinct_names(given, [output.value for output in outputs]) != names:
         given = list(names)
     for output, name in zip(outputs, given, strict=True):
-        text = _ROWS.aggregate(output.value) if isinstance(output.value, Aggregate) else _ROWS.text(output.value)
+        text = _ROWS.text(output.value)
         yield text if name is None else f"{text} AS {_name(name)}"
 
 
@@ -375,11 +376,11 @@ def _having(condition: Expression, answered: Answered) -> str:
         value = values.get(column.name)
         if value is None or _found(value, answered) != column.name:
             return column
-        return Column(column.name, OUTPUT) if isinstance(value, Aggregate) else value
+        return Column(column.name, OUTPUT) if aggregates_in(value) else value
 
     def written(column: Column) -> str:
         value = values.get(column.name) if column.table == OUTPUT else None
-        return _ROWS.aggregate(value) if isinstance(value, Aggregate) else _column(column)
+        return _column(column) if value is None else _ROWS.text(value, _ATOM)
 
     valued = _replaced(condition, by_value)
     if _means(valued, condition, answered):

@@ -74,7 +74,7 @@ def _joined(x: Typed, y: Typed) -> Typed:
     if is_null_constant(x) or is_null_constant(y):
         return nodes.constant(None)
     if not isinstance(x.type, Text) or not isinstance(y.type, Text):
-        hint = "Numbers and dates do not become texts: group by them as keys of their own. Conditions are joined by OR."
+        hint = "Write OR between conditions; numbers and dates do not become texts."
         raise refuse("||", (x, y), "|| joins texts", hint)
     if x.type.longest is None or y.type.longest is None or x.type.longest + y.type.longest > _LONGEST_JOINED:
         # a text that is doubled again and again would take all memory
