@@ -18,14 +18,13 @@ from sqlglot import exp
 
 from query.reference import clean, evaluate
 from sordino.query import dataset, tree
-from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.sums import MOST_CELLS
+from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.variance import MOST_CELLS as MOST_SQUARED
 from sordino.query.front.shapes import children
 from sordino.query.meaning.expressions import indicator, typed
 from sordino.query.meaning.function import alike, hull
 from sordino.query.typed import Typed
-from sordino.query.types import Moment, Number, Truth, Type
+from sordino.query.types import Moment, Nothing, Number, Truth, Type
 
 Raw = Mapping[str, Sequence[Mapping[str, Any]]]
 """The raw rows of every table."""
@@ -172,7 +171,7 @@ def _scan(table: dataset.Table, name: str, declared: dataset.Dataset, raw: Raw) 
 
 
 def _read_type(kind: Type) -> Type:
-    return replace(kind, nullable=True) if hasattr(kind, "nullable") else kind
+    return kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
 
 
 def _person_name(table: dataset.Table, declared: dataset.Dataset) -> str:
@@ -235,11 +234,11 @@ def _join(join: tree.Join, declared: dataset.Dataset, raw: Raw) -> tuple[Naive, 
     places = empty.named(first)
     for person, own in left.rows:
         partners = []
-        for other_person, theirs in right.rows:
-            if any(own[a] is None or theirs[b] is None or own[a] != theirs[b] for a, b in matched):
+        for other_person, found in right.rows:
+            if any(own[a] is None or found[b] is None or own[a] != found[b] for a, b in matched):
                 continue
             assert person == other_person, "a pair of rows of two persons"
-            cells = (*own, *(theirs[i] for i in kept))
+            cells = (*own, *(found[i] for i in kept))
             if join.condition is None or evaluate(join.condition, {n: cells[i] for n, i in places.items()}) is True:
                 partners.append((person, cells))
         if not partners and join.kind == "left":
@@ -507,7 +506,7 @@ def _steps(grid: Grid, value: Any) -> int:
     """The nearest point of a grid, halves upwards: exactly for whole numbers, in doubles for others."""
     if isinstance(value, bool | int):
         return min(max(math.floor(Fraction(int(value)) / grid.step + Fraction(1, 2)), grid.first), grid.last)
-    moved = value / float(grid.step) + 0.5
+    moved = float(value) / float(grid.step) + 0.5
     if math.isinf(moved):
         return grid.last if moved > 0 else grid.first
     return min(max(math.floor(moved), grid.first), grid.last)
@@ -552,7 +551,7 @@ def _union(parts: Sequence[Naive]) -> Naive:
     people = [[i for i, field in enumerate(part.fields) if field.person] for part in parts]
     kinds = []
     for own in zip(*places, strict=True):
-        cells = [Typed(part.fields[i].type, exp.column("x")) for part, i in zip(parts, own, strict=True)]  # type: ignore[arg-type]
+        cells = [Typed(part.fields[i].type, exp.column("x")) for part, i in zip(parts, own, strict=True)]
         kinds.append(hull(alike("UNION ALL", cells)))
     rows = [
         (person, (*(cells[i] for i in persons), *(_as_kind(k, cells[i]) for k, i in zip(kinds, own, strict=True))))

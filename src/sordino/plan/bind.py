@@ -183,8 +183,7 @@ class _Binder:
         first = _first(rows.source)
         relation = self._filtered(self.source(rows.source), first, rows.where)
         aggregates = outermost((item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate))
-        grouped = rows.keys is not None or bool(aggregates)
-        if grouped:
+        if rows.keys is not None or rows.having is not None or aggregates:
             relation = per_person(Names(relation, first), rows, self._fresh)
         elif rows.items or not rows.every:
             relation = derived(Names(relation, first), rows, self._fresh)

@@ -88,6 +88,9 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         rule = "a subquery may aggregate the rows of one person only; a sum over persons leaves with noise"
         hint = f"Write GROUP BY {person} in the subquery, or ask for the aggregate itself."
         raise InvalidInput("an aggregate in a subquery", rule, hint)
+    if rows.every:
+        rule = "a subquery with GROUP BY selects its keys, and aggregates of a person's rows"
+        raise InvalidInput("SELECT * with GROUP BY", rule, "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top.")
     fields: list[Field] = [field for field in relation.fields if field.alias == PERSON]
     known: dict[tree.Expression, Typed] = {}
     derived: dict[str, exp.Expr] = {}
