@@ -80,9 +80,9 @@ CASTS = (
 )
 WINDOWS = (
     "a window looks at one person's rows, in SELECT of a subquery",
-    "For groups ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer, and ranks, shares and running totals can be "
-    "computed from it. For persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY day) AS k "
-    "FROM visits) AS v.",
+    "For groups ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer. Ranks, shares and running totals can be "
+    "computed from the answer: it is public. For persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person "
+    "ORDER BY day) AS k FROM visits) AS v.",
     Code.WINDOW,
 )
 _PAIRS = (
@@ -283,7 +283,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
         )
         raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
     _check_word(text, tokens, i, word, after, named=named)
-    if kind in _KEYWORDS or (kind in _DATES and after and after.token_type == _T.STRING):
+    dated = kind in _DATES and after is not None and after.token_type == _T.STRING
+    if dated or (kind in _KEYWORDS and not _is_name(kind, word, after)):
         return token
     if after and after.token_type == _T.STRING and after.start == token.end + 1:
         raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
@@ -294,6 +295,13 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     if kind == wanted:
         return token
     return Token(wanted, token.text, token.line, token.col, token.start, token.end)
+
+
+def _is_name(kind: TokenType, word: str, after: Token | None) -> bool:
+    """Whether a keyword stands for a name here: `over` and `exists` without brackets, and partitioned_by, always."""
+    if kind == _T.PARTITION_BY:
+        return word.split() != ["PARTITION", "BY"]
+    return kind in {_T.OVER, _T.EXISTS} and (after is None or after.token_type != _T.L_PAREN)
 
 
 def _in_extract(tokens: list[Token], i: int) -> bool:
