@@ -1,7 +1,8 @@
 """Scripts of several interpreters timed in turn, so that a slow moment of the machine hits all of them alike.
 
-A script calls `take_turn(case)` before each timed run and waits. `measure_in_turn` lets one script run at a time: those that
-have reached the earliest case take one run each, round after round. Standard library only, as peers import it.
+A script calls `take_turn(case)` before each timed run and waits. `measure_in_turn` lets one script run at a time:
+those that have reached the earliest case take one run each, round after round. Standard library only, as peers import
+it.
 """
 
 import json

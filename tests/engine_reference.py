@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from query.reference import clean, evaluate
-from query.trees import Lookup, lookups
+from query.reference import evaluate
+from query.trees import lookups
+from relation_reference import Raw, filtered, relation
 from sordino.audit.replayed.distances import Cells, Exactly, Vector, exactly
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.duckdb.sources import enter
@@ -101,8 +102,13 @@ class _Line:
 def reference(
     plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]
 ) -> Exactly:
-    """The exact sums of a plan over rows; `public` holds the rows of public tables."""
-    lines = list(_lines(plan, dataset, rows, public))
+    """The exact sums of a plan over the rows of its first table; `public` holds the rows of all others."""
+    return reference_of_tables(plan, dataset, {lookups(plan.query)[0]: list(rows), **public})
+
+
+def reference_of_tables(plan: Plan, dataset: Dataset, raw: Raw) -> Exactly:
+    """The exact sums of a plan over the raw rows of all tables."""
+    lines = list(_lines(plan, dataset, raw))
     weights = _weights(plan, lines)
     vectors = {release.name: _vectors(plan, release, lines, weights) for release in plan.sums}
     cells = {release.name: _quantile(plan, release, lines) for release in plan.drawn}
@@ -116,45 +122,14 @@ def reference(
     return Exactly(vectors, cells, found)
 
 
-def _lines(
-    plan: Plan, dataset: Dataset, rows: Iterable[Mapping[str, Any]], public: Mapping[str, Sequence[Any]]
-) -> Iterable[_Line]:
+def _lines(plan: Plan, dataset: Dataset, raw: Raw) -> Iterable[_Line]:
     query = plan.query
-    name, joins = lookups(query)
-    table = dataset.tables[name]
-    for number, raw in enumerate(rows):
-        person = number if table.person is None else _name(raw[table.person])
-        if person is None:
-            continue
-        row: dict[str, Any] | None = _cleaned(table, raw, "")
-        for join in joins:
-            row = None if row is None else _looked_up(join, dataset.tables[join.table], public[join.table], row)
-        if row is None or (query.where is not None and evaluate(query.where, row) is not True):
-            continue
+    rows, first = relation(query.source, dataset, raw)
+    rows = filtered(rows, first, query.where, dataset, raw)
+    for number, (person, row) in enumerate(rows.named_rows(first)):
         key = tuple(_cell(known, evaluate(k, row)) for known, k in zip(plan.keys, query.keys, strict=True))
         if None not in key:
-            yield _Line(person, key, row)
-
-
-def _name(cell: Any) -> Any:
-    """A person; NaN is one, and equal to itself."""
-    return "nan" if isinstance(cell, float) and math.isnan(cell) else cell
-
-
-def _cleaned(table: Table, raw: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {f"{prefix}{name}": clean(column, raw[name]) for name, column in table.columns.items()}
-
-
-def _looked_up(join: Lookup, table: Table, rows: Sequence[Any], row: dict[str, Any]) -> dict[str, Any] | None:
-    """The row with the public columns; where several public rows share a key, the smallest cell of each column."""
-    found = [_cleaned(table, raw, f"{table.name}.") for raw in rows]
-    for left, right in join.on:
-        wanted = evaluate(left, row)
-        found = [other for other in found if wanted is not None and other[f"{table.name}.{right}"] == wanted]
-    if not found and join.kind == "inner":
-        return None
-    names = [f"{table.name}.{name}" for name in table.columns]
-    return row | {name: min((f[name] for f in found if f[name] is not None), default=None) for name in names}
+            yield _Line(number if rows.public else person, key, row)
 
 
 def _cell(key: Key, value: Any) -> Any:

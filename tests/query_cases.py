@@ -331,6 +331,9 @@ class Questions:
             Call("is_null", (Column("y"),)),
             Call("date_part", (Literal("dow"), Column("d"))),
             Call("date_part", (Literal("month"), Column("m"))),
+            Call("dayname", (Column("d"),)),
+            Call("monthname", (Column("m"),)),
+            Call("||", (Column("c"), Call("coalesce", (Column("c"), Literal("-"))))),
         ]
         if joined:
             choices += [Column("wing", "wards"), Call("bucket", (Column("floor", "wards"), Literal(5)))]
@@ -343,6 +346,8 @@ class Questions:
             choices += [
                 Call("date_trunc", (Literal("month"), Column("d"))),
                 Call("date_trunc", (Literal("month"), Column("m"))),
+                Call("time_bucket", (Literal("5 weeks"), Column("d"))),
+                Call("time_bucket", (Literal("2 months"), Call("cast", (Literal("date"), Column("m"))))),
             ]
         return rng.choice(choices)
 
@@ -354,6 +359,8 @@ class Questions:
             if name == "k" or self.world.bounds(name) is not None:
                 return Column(name)
         inner = self.number(2, joined)
+        if self.rng.random() < 0.3:
+            return Call("clamp", (inner, Literal(low), Literal(low + self.rng.choice([1, 10, 5000]))))
         return Call("least", (Call("greatest", (inner, Literal(low))), Literal(low + self.rng.choice([1, 10, 5000]))))
 
     def number(self, depth: int, joined: bool) -> Expression:

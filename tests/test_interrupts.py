@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -129,6 +131,53 @@ def _child(act: Any) -> tuple[int, float]:
     return os.waitstatus_to_exitcode(status), time.monotonic() - begun
 
 
+FORKING = """
+import gc, os, sys, threading, time
+import pyarrow as pa
+import sordino as so
+
+ages = pa.table({"age": list(range(1000))})
+data = so.Dataset(ages, unit="row", columns={"age": {"type": "int", "min": 0, "max": 110}}, budget=so.Budget(100))
+question = "SELECT SUM(age) AS n FROM data"
+session = so.Session(data)
+session.sql(question, epsilon=0.1)
+if sys.argv[1] == "amid a statement":
+    slow = "SELECT SUM(HASH(a.range * b.range)::HUGEINT) FROM range(1000000) a, range(1000000) b"
+    threading.Thread(target=lambda: session._engine._connection.execute(slow), daemon=True).start()
+    while (session.progress or 0) <= 0:
+        time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    match sys.argv[1]:
+        case "closes":
+            session.close()
+        case "drops":
+            del session
+            gc.collect()
+        case "asks anew":
+            with so.Session(data) as fresh:
+                fresh.sql(question, epsilon=0.1)
+    print("done", flush=True)
+    sys.exit(3)  # as Python does, and not by os._exit
+print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+if sys.argv[1] == "amid a statement":
+    os._exit(0)
+session.sql(question, epsilon=0.1)
+session.close()
+print("answered", flush=True)
+"""
+
+
+@pytest.mark.parametrize("does", ["leaves", "closes", "drops", "asks anew", "amid a statement"])
+def test_a_child_forked_from_an_open_session_ends_as_it_says(does: str) -> None:
+    """What it inherits of DuckDB has lost its threads: to close it there would crash."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, does]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    answered = [] if does == "amid a statement" else ["answered"]
+    assert done.stdout.splitlines() == ["done", "child 3", *answered], done.stderr[-2000:]
+    assert done.returncode == 0
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_child_forked_while_another_thread_writes_can_use_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,9 +279,53 @@ def test_a_transaction_that_was_dropped_does_not_keep_forks_waiting(tmp_path: Pa
     with Ledger.open(dataset):
         pass
     store = SqliteStore(dataset.file.with_suffix(".ledger"))  # type: ignore[union-attr]
-    before = dict(fork_gate._inside)
+    before = set(fork_gate._inside)
     store.begin()
     assert fork_gate._inside != before
     del store
     gc.collect()
     assert fork_gate._inside == before
+
+
+def _at_step(number: int, act: Callable[[], None], during: Callable[[], object]) -> int:
+    """Act in the middle of something, after so many steps of Python, as the garbage collector may; how many it took."""
+    taken = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal taken
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            taken += 1
+            if taken == number:
+                act()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        during()
+    finally:
+        sys.settrace(before)
+    return taken
+
+
+def test_the_collector_may_come_by_at_every_step_of_the_gate() -> None:
+    """It closes a connection, which goes in and out, and ends a transaction that went in before."""
+    before = set(fork_gate._inside)
+
+    def in_and_out() -> None:
+        with fork_gate.entered():
+            pass
+
+    number, taken = 0, 1
+    while number < taken:
+        number += 1
+        dropped = fork_gate.enter()
+
+        def collect(dropped: Any = dropped) -> None:
+            in_and_out()
+            fork_gate.leave(dropped)
+
+        taken = _at_step(number, collect, in_and_out)
+        assert set(fork_gate._inside) == before, f"at step {number}"
+    assert taken > 50

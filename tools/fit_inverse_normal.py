@@ -1,8 +1,8 @@
 """Recompute the coefficients in src/sordino/mechanisms/inverse_normal.py.
 
-Fits G(v) = -Phi^-1(exp(-v)/2) on 0 <= v <= 18 ln 2 by v P(v)/Q(v), both of degree DEGREE with Q(0) = 1: Chebyshev nodes,
-linearised least squares, reweighted (Lawson) towards the smallest largest error.
-Run: .venv/bin/python tools/fit_inverse_normal.py
+Fits G(v) = -Phi^-1(exp(-v)/2) on 0 <= v <= 18 ln 2 by v P(v)/Q(v), both of degree DEGREE with Q(0) = 1: Chebyshev
+nodes, linearised least squares, reweighted (Lawson) towards the smallest largest error. Run: .venv/bin/python
+tools/fit_inverse_normal.py
 """
 
 from __future__ import annotations

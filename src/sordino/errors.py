@@ -19,8 +19,11 @@ LedgerWarning (a UserWarning)          the same data are asked through another l
 
 from __future__ import annotations
 
+from enum import Enum
+
 __all__ = [
     "BudgetExceeded",
+    "Code",
     "EngineFailed",
     "InvalidDeclaration",
     "InvalidInput",
@@ -39,21 +42,21 @@ __all__ = [
 
 
 class SordinoError(Exception):
-    """The root of all errors that Sordino raises; control characters in a message, which may quote anything, are shown."""
+    """The root of all errors that Sordino raises; control characters in a message become escapes."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(visible(message))
 
 
 def visible(text: str) -> str:
-    r"""The same lines, in which what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
+    r"""The same lines; what would move a cursor, ring or turn the order of letters is an escape such as \x1b."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 class BudgetExceeded(SordinoError):
-    """A charge that does not fit: the message says what it costs, what is left, what to do instead. Nothing was spent."""
+    """A charge that does not fit: the message says its cost, what is left, what to do instead. Nothing was spent."""
 
     def __init__(self, cost: str, left: str, hint: str) -> None:
         self.cost, self.left, self.hint = cost, left, hint
@@ -74,7 +77,7 @@ class EngineFailed(SordinoError):
 
 
 class LedgerError(SordinoError):
-    """A ledger that cannot be used: the message says where it is, what is wrong and how to recover. Nothing was granted.
+    """A ledger that cannot be used: the message says where, what is wrong and how to recover. Nothing was granted.
 
     `outcome` says what became of the request, where that needs to be said.
     """
@@ -110,15 +113,29 @@ class RequestRefused(SordinoError):
         return type(self), (self.request, self.rule, self.hint)
 
 
+class Code(Enum):
+    """What a refusal is about, where another module says it in words of its own: it goes by the code, never by the text."""
+
+    AGGREGATE = "an aggregate, where one row is meant"
+    DECLARATION = "advice to declare something"
+    JOINED_TEXTS = "two texts joined by ||"
+    QUERY_PART = "advice to use a part of a whole query"
+    STATEMENT = "a statement that does not only read"
+    SUBQUERY = "a second SELECT"
+    SYNTAX = "SQL that cannot be parsed"
+    TABLE_NAME = "a column of a table that is not there"
+    WINDOW = "a window function"
+
+
 class InvalidInput(SordinoError, ValueError):
     """A value that breaks a rule: the message says which value, which rule, and what to do instead."""
 
-    def __init__(self, value: str, rule: str, hint: str) -> None:
-        self.value, self.rule, self.hint = value, rule, hint
+    def __init__(self, value: str, rule: str, hint: str, code: Code | None = None) -> None:
+        self.value, self.rule, self.hint, self.code = value, rule, hint, code
         super().__init__(f"got {value}: {rule}. {hint}")
 
-    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str]]:
-        return type(self), (self.value, self.rule, self.hint)
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None]]:
+        return type(self), (self.value, self.rule, self.hint, self.code)
 
 
 class InvalidDeclaration(InvalidInput):

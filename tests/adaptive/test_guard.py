@@ -627,6 +627,7 @@ CONDITIONS: list[tuple[str, str]] = [
     ("agee > 1", "mean age"), ("(age > 3) & smoker", "Write AND"), ("age > 3 | smoker", "Write OR"),
     ("~smoker", "Write NOT"),
     ("age > 3 || smoker", "Write OR"), ("t.age > 3", "without a table"), ("age >", "condition is not understood"),
+    ("town || town = 'AA'", "SUBSTR"), ("CAST(age AS INT) > 3", "CLAMP"), ("LOG(age) > 3", r"LN\(x\)"),
     ("age % 2 = 0", "ask with a function"), ("zoned > 3", "tz=UTC.*without a zone"), ("wide > 3", "ask with a function"),
 ]  # fmt: skip
 
@@ -645,3 +646,21 @@ def test_conditions_have_refusals_of_their_own(text: str, said: str) -> None:
         Predicate.of(text, rows)
     for word in ("GROUP BY", "Declare", "comma", "COUNT(*)"):
         assert word not in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SQRT(age) > 8", [1, 0, 0]), ("LN(age) > 0", [1, 1, 0]), ("age ** 2 > 899", [1, 1, 0]), ("EXP(age) > 1", [1, 1, 0]),
+        ("CAST(CLAMP(age, 0, 50) AS INTEGER) = 50", [1, 0, 0]), ("SUBSTR(town, 1, 9) || 'x' = 'Ulmx'", [1, 0, 0]),
+        ("town ILIKE 'u%'", [1, 1, 0]), ("DAYNAME(day) = 'Monday'", [1, 0, 0]), ("MONTHNAME(at) = 'January'", [1, 0, 0]),
+        ("TIME_BUCKET(INTERVAL 1 WEEK, day) = '2024-01-01'", [1, 1, 0]), ("at::DATE = day", [1, 0, 0]),
+        ("DATE_DIFF('day', day, at) > 30", [0, 1, 0]),
+    ],
+)  # fmt: skip
+def test_conditions_know_the_functions_of_questions(text: str, found: list[int]) -> None:
+    rows = pa.table({
+        "age": [70.0, 30.0, -1.0], "town": ["Ulm", "ulm", "Bonn"], "day": [dt.date(2024, 1, 1), dt.date(2024, 1, 2), None],
+        "at": [dt.datetime(2024, 1, 1, 12), dt.datetime(2024, 2, 5), None],
+    })  # fmt: skip
+    assert Predicate.of(text, rows)(rows).tolist() == found

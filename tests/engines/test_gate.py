@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +379,52 @@ def test_a_changed_file_is_refused_before_the_charge(kind: str, change: str, tmp
         assert session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1, request_id="before")  # what was paid is given again
 
 
+LOGGED = ("INSERT INTO data VALUES (3, 3)", "INSERT INTO data VALUES (4, 4)")
+
+
+def _with_log(path: Path, *changes: str) -> None:
+    """Write changes that stay in the log beside a DuckDB file."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        for change in changes:
+            connection.execute(change)
+    assert path.with_name(f"{path.name}.wal").stat().st_size
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "by a link"])
+@pytest.mark.parametrize("change", ["appearing", "vanishing", "longer", "replaced"])
+def test_a_changed_log_of_a_duckdb_file_is_refused_before_the_charge(change: str, linked: bool, tmp_path: Path) -> None:
+    """What is in the log is part of the table, and the file itself stays as it was."""
+    kept = SOURCES["duckdb"](pa.table({"id": [1, 2], "age": [1, 2]}), tmp_path)
+    source, log, file = kept, kept.with_name(f"{kept.name}.wal"), kept.read_bytes()
+    if change != "appearing":
+        _with_log(kept, LOGGED[0])
+    if linked:
+        (tmp_path / "elsewhere").mkdir()
+        source = tmp_path / "elsewhere" / "link.duckdb"
+        source.symlink_to(kept)
+    with so.Session(declared(source)) as session:
+        session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1)
+        if change == "vanishing":
+            log.unlink()
+        else:
+            other = tmp_path / "other.duckdb"
+            other.write_bytes(file)
+            _with_log(other, *(LOGGED if change == "longer" else LOGGED[:1]))
+            other.with_name(f"{other.name}.wal").replace(log)
+        assert kept.read_bytes() == file
+        with pytest.raises(InvalidInput, match=r"not the one that this session opened.*its log of changes"):
+            session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1)
+        assert len(session.receipts) == 1
+
+
+def test_a_log_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    source = SOURCES["duckdb"](pa.table({"id": [1, 2], "age": [1, 2]}), tmp_path)
+    os.mkfifo(source.with_name(f"{source.name}.wal"))
+    with pytest.raises(InvalidDeclaration, match="not a plain file"):
+        so.Session(declared(source))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> None:
     """A file with a damaged page either does not open or answers: 49 of 1,050 opened and then failed after the charge."""
@@ -483,27 +528,14 @@ def calls() -> Iterator[tuple[str, Expression]]:
     for name in ("ln", "log10", "exp", "sqrt"):
         for column in ("x", "y", "h", "u"):
             yield f"{name} {column}", Call(">", (Call(name, (Column(column),)), Literal(0)))
-    for x, y in product("xyhu", repeat=2):
+    for x, y in ("xu", "uu", "yx"):
         yield f"power {x} {y}", Call(">", (Call("power", (Column(x), Column(y))), Literal(0)))
     for column in "dmzsw":
-        for name in ("dayname", "monthname"):
-            yield (
-                f"{name} {column}",
-                Call("=", (Call(name, (Column(column),)), Literal("Monday" if name[0] == "d" else "May"))),
-            )
-        for width in (
-            "1 day",
-            "9999 weeks",
-            "5 months",
-            "9999 years",
-            *(("7 minutes", "9999 hours") if column != "d" else ()),
-        ):
+        for name, value in (("dayname", "Monday"), ("monthname", "May")):
+            yield f"{name} {column}", Call("=", (Call(name, (Column(column),)), Literal(value)))
+        for width in ("9999 weeks", "5 months", *(("7 minutes",) if column != "d" else ())):
             yield f"{width} {column}", Call("is_null", (Call("time_bucket", (Literal(width), Column(column))),))
-        for other, unit in product("dw", ("year", "day")):
-            yield (
-                f"{unit} {column} {other}",
-                Call(">", (Call("date_diff", (Literal(unit), Column(column), Column(other))), Literal(2))),
-            )
+        yield f"diff {column}", Call(">", (Call("date_diff", (Literal("day"), Column(column), Column("w"))), Literal(2)))
         for kind in ("date", "timestamp"):
             yield f"{kind} {column}", Call("is_null", (Call("cast", (Literal(kind), Column(column))),))
         yield (
@@ -541,7 +573,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-FAR = "1,-5877641-06-25 (BC),290309-12-22 (BC) 00:00:00,294247-01-10 04:00:54,infinity," + "9" * 60 + ",1e999,-1,x\n"
+FAR = "1,-5877641-06-25 (BC),290309-12-22 (BC) 00:00:00,294247-01-10 04:00:54,294247-01-10 04:00:54+00,infinity,"
+FAR += "9" * 60 + ",1e999,-1e999,-1,x\n"
 
 
 @cache
@@ -643,7 +676,6 @@ KILLED = """
 import os, signal, sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from sordino.engines.duckdb import DuckDB
-from engine_plug import Plug
 engine = DuckDB([])
 (engine._scratch.path / "spilled.tmp").write_text("private rows")
 if len(sys.argv) > 2:

@@ -90,7 +90,8 @@ def test_texts_of_csv_need_an_offset(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("at\n" + "".join(f'"{text}"\n' for text in texts))
     script = "from engines.test_zones import read; print(read(__import__('pathlib').Path('data.csv'), zone='Europe/Berlin'))"
     for machine in ("UTC", "America/New_York"):
-        environment = {**os.environ, "TZ": machine, "PYTHONPATH": str(Path(__file__).parents[1])}
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "TZ": machine, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         shown = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=tmp_path, check=True
         )

@@ -1,8 +1,8 @@
 """A disk under SQLite that can fail, remember what it was told, or take its process with it, at any of its calls.
 
 It is a file layer (VFS) of apsw, which brings an SQLite of its own, and a connection with the manners of `sqlite3`, so
-that a store runs on it unchanged. A failed call reaches the caller even where SQLite itself would shrug it off, as it does
-with a failed unlock; unlocking therefore never fails here.
+that a store runs on it unchanged. A failed call reaches the caller even where SQLite itself would shrug it off, as it
+does with a failed unlock; unlocking therefore never fails here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What must hold of a ledger whatever happened to it: all that a client asked and saw, compared with what is on the disk.
 
-An `Asker` is one process's way to ask: a bare ledger with drawn bytes for answers, or a whole session. It tells what it does
-to whoever listens. A `Client` hears it, also from processes that die, and the oracle judges the ledger by it.
+An `Asker` is one process's way to ask: a bare ledger with drawn bytes for answers, or a whole session. It tells what
+it does to whoever listens. A `Client` hears it, also from processes that die, and the oracle judges the ledger by it.
 """
 
 from __future__ import annotations

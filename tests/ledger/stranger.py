@@ -1,7 +1,8 @@
 """A process that may do less than the tests may: another user where they run as root, or one with little disk space.
 
-Run as a script of its own: told a scene and a declaration, it prints what became of opening, charging and looking, as JSON.
-Everything is imported, and used once, before it gives up its rights: the new user need not be able to read Python.
+Run as a script of its own: told a scene and a declaration, it prints what became of opening, charging and looking, as
+JSON. Everything is imported, and used once, before it gives up its rights: the new user need not be able to read
+Python.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -227,9 +227,9 @@ def test_an_entry_of_a_newer_version_is_refused(used: Dataset) -> None:
 
     with Ledger.open(used) as ledger:
         link = ledger.anchor().link
-        ledger._store.begin()
-        ledger._store.append(Entry(link.sequence + 1, link.hash, "novelty", "now", {}).row, link)
-        ledger._store.commit()
+        ledger._journal.store.begin()
+        ledger._journal.store.append(Entry(link.sequence + 1, link.hash, "novelty", "now", {}).row, link)
+        ledger._journal.store.commit()
         error = refusal(lambda: pay(ledger, "third", "1/10"))
     assert "a kind that this version of Sordino does not know" in error.rule
     assert "a kind that this version of Sordino does not know" in refusal(lambda: Ledger.open(used)).rule
@@ -246,9 +246,15 @@ def test_a_corrupt_file_is_refused_and_left_alone(used: Dataset) -> None:
     assert "Put it back from a copy" in error.hint
 
 
-def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def other(used: Dataset, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    """Another process at the same file; nobody waits for it long."""
     monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
-    other = sqlite3.connect(at(used), isolation_level=None)
+    with closing(sqlite3.connect(at(used), isolation_level=None)) as connection:
+        yield connection
+
+
+def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, other: sqlite3.Connection) -> None:
     with Ledger.open(used) as ledger:
         for lock in ("IMMEDIATE", "EXCLUSIVE"):
             other.execute(f"BEGIN {lock}")
@@ -262,7 +268,6 @@ def test_a_locked_file_is_waited_for_and_then_refused(used: Dataset, monkeypatch
             other.execute("ROLLBACK")
         pay(ledger, "when it is free", "1/10")
         assert [payment.receipt.request_id for payment in ledger.payments] == ["first", "second", "when it is free"]
-    other.close()
 
 
 def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Dataset) -> None:
@@ -278,25 +283,18 @@ def test_a_second_name_of_the_file_is_refused_unless_a_crash_left_it(used: Datas
     assert "several names" in error.rule
 
 
-def test_a_ledger_that_cannot_be_read_is_not_called_damaged(used: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_cannot_be_read_is_not_called_damaged(used: Dataset, other: sqlite3.Connection) -> None:
     # once a bug: that it is locked, or closed, was reported as a finding
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
-    other = sqlite3.connect(at(used), isolation_level=None)
     with Ledger.open(used) as ledger:
         other.execute("BEGIN EXCLUSIVE")
         assert isinstance(refusal(ledger.verify), LedgerUnavailable)
         other.execute("ROLLBACK")
         assert ledger.verify()
     assert isinstance(refusal(ledger.verify), LedgerUnavailable)
-    other.close()
 
 
-def test_a_file_that_somebody_put_into_another_mode_is_used_or_refused(
-    used: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_somebody_put_into_another_mode_is_used_or_refused(used: Dataset, other: sqlite3.Connection) -> None:
     """With a write-ahead log a copy of the file alone would lack charges, so the ledger leaves that mode when it can."""
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
-    other = sqlite3.connect(at(used), isolation_level=None)
     assert other.execute("PRAGMA journal_mode = WAL").fetchall() == [("wal",)]
     other.execute("SELECT * FROM head").fetchall()
     assert isinstance(refusal(lambda: Ledger.open(used)), LedgerUnavailable)
@@ -674,11 +672,11 @@ def test_the_key_is_shown_nowhere(dataset: Dataset, own_state: Path) -> None:
     with so.Session(dataset) as session:
         ledger = session.ledger
         answer = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1, request_id="shown")
-        key, sources = ledger._store.key(), ledger.payments[0].sources["visits"]
+        key, sources = ledger._journal.store.key(), ledger.payments[0].sources["visits"]
         things = [
             ledger,
             session,
-            ledger._store,
+            ledger._journal.store,
             ledger.payments,
             ledger.anchor(),
             ledger.verify(),

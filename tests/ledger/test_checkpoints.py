@@ -21,9 +21,11 @@ from ledger.visits import declare, pay, pure, told
 from sordino.errors import LedgerDamaged, LedgerError, RequestRefused
 from sordino.ledger import past
 from sordino.ledger.chain import Entry, Link, Row, canonical, digest
-from sordino.ledger.ledger import Ledger, _first
+from sordino.ledger.ledger import Ledger
 from sordino.ledger.memory import MemoryStore
+from sordino.ledger.opening import first_entry
 from sordino.ledger.receipt import Request
+from sordino.ledger.recognition import Recognition
 from sordino.ledger.sqlite import SqliteStore
 from sordino.ledger.state import State
 from sordino.ledger.terms import Terms, charge_facts
@@ -70,6 +72,12 @@ def used(dataset: Dataset, place: str | None = None, charges: int = 20) -> None:
         pay(ledger, "after", "1/11", b"after")
 
 
+def used_file(dataset: Dataset, charges: int = 20) -> Path:
+    """The file of a ledger that was used."""
+    used(dataset, charges=charges)
+    return Path(str(Ledger.place_of(dataset)))
+
+
 def kinds(store: Any) -> list[str]:
     return [json.loads(row.text)["kind"] for row in store.rows()]
 
@@ -93,12 +101,12 @@ def test_a_ledger_opened_at_a_checkpoint_says_the_same(
 ) -> None:
     used(dataset, place)
     with Ledger.open(dataset, place) as resumed:
-        assert resumed._state.start.sequence > FEW
-        assert kinds(resumed._store).count("checkpoint") >= 5
-        monkeypatch.setattr(Ledger, "_noted", lambda *_: Link(0, "0" * 64))
+        assert resumed._journal.state.start.sequence > FEW
+        assert kinds(resumed._journal.store).count("checkpoint") >= 5
+        monkeypatch.setattr(Recognition, "checked_before", lambda *_: Link(0, "0" * 64))
         with Ledger.open(dataset, place) as whole:
-            assert whole._state.start.sequence == 0
-            assert whole._state.summary() == resumed._state.summary()
+            assert whole._journal.state.start.sequence == 0
+            assert whole._journal.state.summary() == resumed._journal.state.summary()
             assert whole.tallies == resumed.tallies
             assert whole.spent == resumed.spent
             assert whole.forfeited == resumed.forfeited
@@ -108,8 +116,8 @@ def test_a_ledger_opened_at_a_checkpoint_says_the_same(
             assert whole.recent(999) == resumed.recent(999) == whole.payments
             for payment in whole.payments:
                 assert resumed.payment(payment.receipt.request_id) == payment
-                assert resumed._holds(payment.receipt.link)
-                assert not resumed._holds(payment.receipt.link._replace(hash="0" * 64))
+                assert resumed._journal.holds(payment.receipt.link)
+                assert not resumed._journal.holds(payment.receipt.link._replace(hash="0" * 64))
             assert told(resumed) == told(whole)
             assert resumed.verify(whole.anchor())
 
@@ -118,7 +126,7 @@ def test_old_requests_are_answered_again_or_refused_and_never_charged_twice(data
     used(dataset, place)
     with Ledger.open(dataset, place) as ledger:
         spent = ledger.spent
-        assert ledger._state.payment("late") is None
+        assert ledger._journal.state.payment("late") is None
         paid = ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "ana"))
         assert paid.answer == b"late, but there"
         for request, amount in (("never", "1/9"), ("r1", "1/3"), ("late", "1/7")):
@@ -138,7 +146,7 @@ def test_opening_reads_the_last_entries_only(dataset: Dataset, monkeypatch: pyte
     with Ledger.open(dataset) as ledger:
         ledger.meter("ana")
         pay(ledger, "new", "1/3", b"x", "ana")
-        assert {number for number in seen if number < ledger._state.start.sequence - 2 * FEW} == {1}
+        assert {number for number in seen if number < ledger._journal.state.start.sequence - 2 * FEW} == {1}
         assert len(seen) < 12 * FEW
         seen.clear()
         ledger.payment("r50")
@@ -187,14 +195,13 @@ CHANGES = [
 @pytest.mark.parametrize("noted", ["all", "before", "nothing"])
 def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a machine that has seen it, by one that was there before it, and by one that never was."""
-    used(dataset, charges=4)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset, charges=4)
     note = Witness().recall(str(path))
     used_more = note.count if note else 0
     with Ledger.open(dataset) as ledger:
         for i in range(20):
             pay(ledger, f"more {i}", "1/50", b"x", "ana")
-        last = max(row.sequence for row in ledger._store.rows() if '"kind":"checkpoint"' in row.text)
+        last = max(row.sequence for row in ledger._journal.store.rows() if '"kind":"checkpoint"' in row.text)
     assert last > used_more + FEW
     if noted != "all":
         Witness().forget(str(path))
@@ -209,12 +216,11 @@ def test_a_forged_checkpoint_is_found(dataset: Dataset, change: Any, noted: str,
 
 def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(dataset: Dataset) -> None:
     """Every entry before the checkpoint: opening does not look at it, its sums stand, and whoever reads it notices."""
-    used(dataset)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset)
     with Ledger.open(dataset) as ledger:
-        spent, start = ledger.spent, ledger._state.start.sequence
+        spent, start = ledger.spent, ledger._journal.state.start.sequence
         charges = {p.receipt.number: p.receipt.request_id for p in ledger.payments if p.receipt.number < start}
-        rows = {row.sequence: row for row in ledger._store.rows()}
+        rows = {row.sequence: row for row in ledger._journal.store.rows()}
     content, state = path.read_bytes(), Witness().recall(str(path))
     assert state is not None
     assert len(charges) > 12
@@ -236,11 +242,10 @@ def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(datas
 
 def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) -> None:
     """While the ledger is open, links and hashes of the last stretch made to fit, the checkpoint's own among them."""
-    used(dataset)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset)
     with Ledger.open(dataset) as ledger:
-        start = ledger._state.start.sequence
-        rows = [row for row in ledger._store.rows() if row.sequence <= start]
+        start = ledger._journal.state.start.sequence
+        rows = [row for row in ledger._journal.store.rows() if row.sequence <= start]
         number, request = next(
             (row.sequence, json.loads(row.text)["facts"]["request"])
             for row in reversed(rows)
@@ -259,8 +264,7 @@ def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) 
 
 
 def test_an_older_copy_is_found_also_before_its_checkpoint(dataset: Dataset, tmp_path: Path) -> None:
-    used(dataset, charges=4)
-    path = Path(str(Ledger.place_of(dataset)))
+    path = used_file(dataset, charges=4)
     shutil.copy(path, tmp_path / "old")
     with Ledger.open(dataset) as ledger:
         for i in range(20):
@@ -274,13 +278,13 @@ def test_a_ledger_from_before_checkpoints_opens_and_gets_one(dataset: Dataset, m
     monkeypatch.setattr(past, "EVERY", 10**9)
     used(dataset)
     with Ledger.open(dataset) as ledger:
-        assert "checkpoint" not in kinds(ledger._store)
+        assert "checkpoint" not in kinds(ledger._journal.store)
         before = told(ledger)
         monkeypatch.setattr(past, "EVERY", FEW)
         pay(ledger, "one more", "1/100", analyst="ana")
-        assert kinds(ledger._store)[-2:] == ["checkpoint", "charge"]
+        assert kinds(ledger._journal.store)[-2:] == ["checkpoint", "charge"]
     with Ledger.open(dataset) as ledger:
-        assert ledger._state.start.sequence == ledger.anchor().count - 1
+        assert ledger._journal.state.start.sequence == ledger.anchor().count - 1
         assert ledger.verify()
         assert told(ledger).payments[:-1] == before.payments
 
@@ -309,15 +313,15 @@ def test_a_checkpoint_and_its_entry_are_one_transaction(dataset: Dataset, monkey
 
 
 def test_a_ledger_in_memory_has_checkpoints_too(monkeypatch: pytest.MonkeyPatch, dataset: Dataset) -> None:
-    with Ledger(MemoryStore(*_first(Terms.of(dataset)))) as ledger:
+    with Ledger(MemoryStore(*first_entry(Terms.of(dataset)))) as ledger:
         for i in range(3 * FEW):
             pay(ledger, f"r{i}", "1/50", b"x")
-        assert kinds(ledger._store).count("checkpoint") >= 5
+        assert kinds(ledger._journal.store).count("checkpoint") >= 5
         assert ledger.verify()
         before = told(ledger)
-        ledger._state = State()  # as in a forked child
+        ledger._journal.state = State()  # as in a forked child
         assert ledger.spent.pure == Fraction(3 * FEW, 50)
-        assert ledger._state.start.sequence > 0
+        assert ledger._journal.state.start.sequence > 0
         assert told(ledger) == before
 
 
@@ -325,7 +329,7 @@ def long_ledger(dataset: Dataset, charges: int) -> None:
     """A ledger with many charges, each answered, written at once."""
     with Ledger.open(dataset) as ledger:
         path = Path(ledger.place)
-        state = ledger._state
+        state = ledger._journal.state
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("BEGIN")

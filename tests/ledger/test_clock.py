@@ -15,7 +15,7 @@ import pytest
 import sordino
 from ledger.visits import declare, fill, pay, quick_folder, spent
 from sordino.errors import BudgetExceeded
-from sordino.ledger import ledger as module
+from sordino.ledger import chain as entries
 from sordino.ledger.chain import Entry
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Receipt
@@ -40,7 +40,7 @@ def _history(
     """The times and all else of the entries of one history, which ends with what must be refused and repeated."""
     with monkeypatch.context() as patch:
         if times is not None:
-            patch.setattr(module, "_now", lambda: next(times))
+            patch.setattr(entries, "_now", lambda: next(times))
         dataset = declare(folder)
         with Ledger.open(dataset) as ledger:
             fill(ledger)
@@ -103,8 +103,8 @@ def test_a_time_is_written_once_and_decides_nothing() -> None:
                     clocks.add((path.name, f"{name}.{attribute}"))
                 case ast.Attribute(attr="time" | "st_mtime_ns" | "st_mtime" | "st_ctime" | "st_atime" as name):
                     uses.add((path.name, name))
-    clocks -= {("sqlite.py", "time.sleep"), ("ledger.py", "datetime.UTC"), ("ledger.py", "datetime.datetime")}
-    assert clocks == {("ledger.py", "datetime.now")}
+    clocks -= {("sqlite.py", "time.sleep"), ("chain.py", "datetime.UTC"), ("chain.py", "datetime.datetime")}
+    assert clocks == {("chain.py", "datetime.now")}
     # a text that goes from an entry to its receipt; and whether a source must be read again
     assert uses == {("chain.py", "time"), ("state.py", "time"), ("fingerprint.py", "st_mtime_ns")}
     assert Entry.__annotations__["time"] == Receipt.__annotations__["time"] == "str"

@@ -34,8 +34,9 @@ from sordino.errors import (
 )
 from sordino.ledger.anchor import Anchor
 from sordino.ledger.chain import START, Entry, Link, Row, digest
-from sordino.ledger.ledger import Ledger, _first
+from sordino.ledger.ledger import Ledger
 from sordino.ledger.memory import MemoryStore
+from sordino.ledger.opening import first_entry
 from sordino.ledger.place import Place
 from sordino.ledger.receipt import Receipt, Request
 from sordino.ledger.store import Busy, Store
@@ -81,7 +82,7 @@ class Home:
         """The bare store of a ledger with one entry; made on first use."""
         place = Place.of(str(self.place))
         if not place.exists():
-            assert place.create(*_first(Terms.of(data())))
+            assert place.create(*first_entry(Terms.of(data())))
         return self._opened.enter_context(closing(place.open()))
 
     def close(self) -> None:
@@ -101,7 +102,7 @@ class Home:
 
 class MemoryHome(Home):
     def store(self) -> Store:
-        return MemoryStore(*_first(Terms.of(data())))
+        return MemoryStore(*first_entry(Terms.of(data())))
 
 
 class SqliteHome(Home):
@@ -619,7 +620,7 @@ def test_a_store_refuses_a_row_after_another_head_and_a_second_request(home: Hom
 def test_a_ledger_is_made_once(lasting: Home) -> None:
     place = Place.of(str(lasting.place))
     assert not place.exists()
-    made = [_first(Terms.of(data())) for _ in range(3)]
+    made = [first_entry(Terms.of(data())) for _ in range(3)]
     assert [place.create(*each) for each in made] == [True, False, False]
     assert place.exists()
     with closing(place.open()) as store:
@@ -710,7 +711,7 @@ def test_answers_and_secrets_edited_behind_its_back_are_found(lasting: Home, sta
 def test_a_ledger_in_memory_finds_edits_too() -> None:
     ledger = MemoryHome().ledger()
     pay(ledger, "a", "1/2", b"42")
-    store = ledger._store
+    store = ledger._journal.store
     assert isinstance(store, MemoryStore)
     store._answers[3] = b"43"
     assert ledger.verify().findings == ("the answer to entry 2 was changed",)

@@ -27,48 +27,38 @@ from ledger.postgres_server import PostgresServer
 from ledger.zygote import BUGS, Death, Job, Kind, Zygote
 from sordino.ledger import sqlite
 from sordino.ledger.chain import Row
-from sordino.ledger.ledger import Ledger
+from sordino.ledger.journal import Journal
 from sordino.ledger.sqlite import SqliteStore
 
 ASKED = ("a", "!b", "c", "a")
 """A question, one on which the engine fails, another one, and the first again."""
 SEVENTHS = ("d", "h", "l", "p", "t", "x")
-CODE = {
-    f"{when} {step}"
-    for when in ("before", "after")
-    for step in (
-        *("_catch_up", "_recognise", "_remember", "_append", "stored", "charge", "store", "forfeit", "append"),
-        *("_prepare", "_fill", "_name", "_write", "link", "fsync", "replace", "the client"),
-    )
+
+
+def around(*steps: str) -> set[str]:
+    """The failpoints on both sides of steps."""
+    return {f"{when} {step}" for when in ("before", "after") for step in steps}
+
+
+CODE = around(
+    *("catch_up", "expect_known", "remember", "_append", "stored", "charge", "store", "forfeit", "append"),
+    *("_prepare", "_fill", "_name", "_write", "link", "fsync", "replace", "the client"),
+)
+SESSION = around("parse", "stored", "make_plan", "charge", "run", "release", "to_json", "store", "forfeit", "from_json")
+SQL = around(
+    *("BEGIN IMMEDIATE", "COMMIT", "UPDATE head", "INSERT entries", "INSERT answers", "INSERT head", "INSERT secret"),
+    *("SELECT head", "SELECT entries", "SELECT answers", "SELECT secret", "SELECT changes", "SELECT sqlite_schema"),
+    *("CREATE entries", "CREATE answers", "CREATE head", "CREATE secret", "CREATE entries_update"),
+    *("PRAGMA synchronous", "PRAGMA journal_mode", "PRAGMA integrity_check", "PRAGMA user_version"),
+)
+DISK = around("write journal", "write file", "sync journal", "sync file", "open journal", "open file", "delete journal") | {
+    "halfway write journal",
+    "halfway write file",
 }
-SESSION = {
-    f"{when} {step}"
-    for when in ("before", "after")
-    for step in ("parse", "stored", "make_plan", "charge", "run", "release", "to_json", "store", "forfeit", "from_json")
-}
-SQL = {
-    f"{when} {statement}"
-    for when in ("before", "after")
-    for statement in (
-        *("BEGIN IMMEDIATE", "COMMIT", "UPDATE head", "INSERT entries", "INSERT answers", "INSERT head", "INSERT secret"),
-        *("SELECT head", "SELECT entries", "SELECT answers", "SELECT secret", "SELECT changes", "SELECT sqlite_schema"),
-        *("CREATE entries", "CREATE answers", "CREATE head", "CREATE secret", "CREATE entries_update"),
-        *("PRAGMA synchronous", "PRAGMA journal_mode", "PRAGMA integrity_check", "PRAGMA user_version"),
-    )
-}
-DISK = {
-    f"{when} {call}"
-    for when in ("before", "after")
-    for call in ("write journal", "write file", "sync journal", "sync file", "open journal", "open file", "delete journal")
-} | {"halfway write journal", "halfway write file"}
-POSTGRES = {
-    f"{when} {statement}"
-    for when in ("before", "after")
-    for statement in (
-        *("BEGIN ISOLATION", "COMMIT", "UPDATE sordino.heads", "SELECT sordino.heads", "SELECT sordino.entries"),
-        *(f"INSERT sordino.{table}" for table in ("heads", "secrets", "entries", "answers")),
-    )
-}
+POSTGRES = around(
+    *("BEGIN ISOLATION", "COMMIT", "UPDATE sordino.heads", "SELECT sordino.heads", "SELECT sordino.entries"),
+    *(f"INSERT sordino.{table}" for table in ("heads", "secrets", "entries", "answers")),
+)
 LATE = 400
 """More system calls of one kind than a child makes."""
 BETWEEN = {"before charge", "after charge", "before store", "after store", "after the client"}
@@ -271,13 +261,13 @@ def test_others_go_on_when_a_process_is_killed(campaign: Campaign) -> None:
     assert campaign.seen
 
 
-@pytest.mark.parametrize("moment", [(Ledger, "_catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")], ids=lambda m: m[1])
+@pytest.mark.parametrize("moment", [(Journal, "catch_up"), (SqliteStore, "exists"), (sqlite, "_fill")], ids=lambda m: m[1])
 def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, str]) -> None:
     """Right after the moment another one has made the ledger, been charged and begun to write: that is no damage."""
     owner, name = moment
     with quick_folder() as folder, own_state(folder / "state"), contextlib.ExitStack() as stack:
         place = str(folder / "it.ledger")
-        if name == "_catch_up":
+        if name == "catch_up":
             stack.enter_context(contextlib.closing(BareAsker(place, print)))
         sound = getattr(owner, name)
         others: list[BareAsker] = []
@@ -288,14 +278,14 @@ def test_another_process_makes_and_uses_the_ledger_meanwhile(moment: tuple[Any, 
                 patch.stop()
                 others.append(BareAsker(place, print))
                 others[0].ask("a")
-                others[0].ledger._store.begin()
-                others[0].ledger._store.append(Row(4, "", ""), others[0].ledger._store.head())
+                others[0].ledger._journal.store.begin()
+                others[0].ledger._journal.store.append(Row(4, "", ""), others[0].ledger._journal.store.head())
             return found
 
         patch = mock.patch.object(owner, name, staticmethod(slow) if owner is SqliteStore else slow)
         patch.start()
         asker = BareAsker(place, print)
-        others[0].ledger._store.rollback()
+        others[0].ledger._journal.store.rollback()
         assert asker.ask("b")
         assert asker.ledger.verify().charges == 2
         for one in (asker, *others):
@@ -442,8 +432,8 @@ def test_many_kills_among_others_and_in_recovery(campaign: Campaign) -> None:
 def test_a_system_call_of_the_process_fails(call: str, fault: str) -> None:
     """One layer below: the SQLite of the standard library, and real calls that fail, each of one kind in turn.
 
-    Not every failure is a refusal: SQLite lets the sync of the folder pass when it has made a journal there, and notes of
-    the witness are a help only.
+    Not every failure is a refusal: SQLite lets the sync of the folder pass when it has made a journal there, and notes
+    of the witness are a help only.
     """
     if shutil.which("strace") is None:
         if os.environ.get("CI"):

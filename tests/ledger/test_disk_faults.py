@@ -1,7 +1,7 @@
 """A disk that fails at its Nth call, for every N: errors, no space, half a write, a sync that did not happen.
 
-Whatever fails, the caller gets a LedgerError and nothing to use. Once a write has failed that ledger grants nothing more,
-and opened again on a sound disk it holds all that it held.
+Whatever fails, the caller gets a LedgerError and nothing to use. Once a write has failed that ledger grants nothing
+more, and opened again on a sound disk it holds all that it held.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ledger.oracle import BareAsker, Client, judge, own_state, prepared, price, 
 from sordino.accounting.charge import Charge
 from sordino.errors import LedgerDamaged, LedgerError, LedgerUnavailable
 from sordino.ledger.chain import digest
+from sordino.ledger.journal import Journal
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
 from sordino.ledger.sqlite import SqliteStore
@@ -275,7 +276,7 @@ def test_every_operation_with_every_fault(loop: Loop, operation: str) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name", "found"),
-    [(SqliteStore, "commit", "granted after a failed delete"), (Ledger, "_usable", "had failed before")],
+    [(SqliteStore, "commit", "granted after a failed delete"), (Journal, "_usable", "had failed before")],
 )
 def test_a_planted_bug_is_found(loop: Loop, owner: type, name: str, found: str) -> None:
     """An error of a commit that is swallowed, and a ledger that goes on after one."""

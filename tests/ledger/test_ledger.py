@@ -72,7 +72,7 @@ def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with ledger._lock():
+            with ledger._journal.lock():
                 held.set()
                 done.wait(60)
 
@@ -121,7 +121,7 @@ def test_an_interrupt_while_entries_are_read_is_not_damage(tmp_path: Path, monke
 
 def chained(ledger: Ledger, *entries: tuple[str, dict[str, object]]) -> list[Row]:
     """The rows of a ledger with further ones behind them, hashes and all, as a forger would write them."""
-    rows = list(ledger._store.rows())
+    rows = list(ledger._journal.store.rows())
     link = Link(rows[-1].sequence, rows[-1].hash)
     for kind, facts in entries:
         rows.append(Entry(link.sequence + 1, link.hash, kind, "", facts).row)

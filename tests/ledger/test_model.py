@@ -21,11 +21,12 @@ from ledger.postgres_server import PostgresServer
 from ledger.visits import declare, pure, quick_folder, terms
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.errors import SordinoError
-from sordino.ledger import ledger as module
+from sordino.ledger import journal
 from sordino.ledger.anchor import Anchor
 from sordino.ledger.chain import Entry
-from sordino.ledger.ledger import Ledger, _first
+from sordino.ledger.ledger import Ledger
 from sordino.ledger.memory import MemoryStore
+from sordino.ledger.opening import first_entry
 from sordino.ledger.receipt import Receipt, Request
 from sordino.ledger.sqlite import SqliteStore
 from sordino.ledger.state import State
@@ -108,14 +109,17 @@ class Histories(RuleBasedStateMachine):
         self.steps[f"charge: {expected}"] += 1
 
     @precondition(lambda self: self.receipts)
-    @rule(h=HANDLES, pick=PICKS, answer=st.none() | st.binary(max_size=20))
-    def settle(self, h: int, pick: int, answer: bytes | None) -> None:
-        """Answer or forfeit one of the newest charges."""
+    @rule(h=HANDLES, pick=PICKS, answer=st.none() | st.binary(max_size=20), part=SIZES)
+    def settle(self, h: int, pick: int, answer: bytes | None, part: str) -> None:
+        """Answer or forfeit one of the newest charges; an answer is then given again."""
         name = list(self.receipts)[-1 - pick % len(self.receipts)]
         expected, handle, receipt = self.model.settle(name, answer), self.handle(h), self.receipts[name]
         found, _ = outcome(lambda: handle.forfeit(receipt) if answer is None else handle.store(receipt, answer))
         assert found == expected
         self.steps[f"settle: {found}"] += 1
+        if found == "ok" and answer is not None:
+            known = self.model.asked[name]
+            self.charge(h, name, known.question, known.analyst, part)
 
     @precondition(lambda self: self.receipts)
     @rule(h=HANDLES, pick=PICKS, other=st.sampled_from(["", "", "question", "analyst"]), part=SIZES)
@@ -172,7 +176,7 @@ class Histories(RuleBasedStateMachine):
             found = [(p.receipt.request_id, p.receipt.charge.pure, p.receipt.analyst, p.status) for p in handle.payments]
             assert found == [(name, each.amount, each.analyst, each.status) for name, each in self.model.asked.items()]
             assert handle.terms.allowance.budget.epsilon == self.model.cap
-            assert handle._state.spent.pure == sum(each.amount for each in self.model.asked.values())
+            assert handle._journal.state.spent.pure == sum(each.amount for each in self.model.asked.values())
             assert {name: part.budget.epsilon for name, part in handle.allotments.items()} == self.model.parts
 
 
@@ -180,7 +184,7 @@ class MemoryHistories(Histories):
     """In memory there is one handle, and nothing to crash."""
 
     def open(self) -> Ledger:
-        return Ledger(MemoryStore(*_first(terms(self.dataset, 1))))
+        return Ledger(MemoryStore(*first_entry(terms(self.dataset, 1))))
 
 
 class DurableHistories(Histories):
@@ -193,7 +197,7 @@ class DurableHistories(Histories):
 
     def lose(self, ledger: Ledger) -> None:
         """End its connection as the end of its process would."""
-        store: Any = ledger._store
+        store: Any = ledger._journal.store
         store._connection.close()
 
     @rule()
@@ -220,9 +224,9 @@ class DurableHistories(Histories):
         """The process ends after it has written, and before it commits."""
         ledger = self.handle(h)
         link = ledger.anchor().link
-        ledger._store.begin()
+        ledger._journal.store.begin()
         row = Entry(link.sequence + 1, link.hash, kind, "now", {}).row
-        ledger._store.append(row, link, "lost" if kind == "charge" else None, b"lost" if kind == "answer" else None)
+        ledger._journal.store.append(row, link, "lost" if kind == "charge" else None, b"lost" if kind == "answer" else None)
         self.handles.remove(ledger)
         self.lose(ledger)
         self.steps["crash within a transaction"] += 1
@@ -353,6 +357,6 @@ def test_a_ledger_that_refunds_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
             kept = (payment.receipt.charge for payment in self.payments.values() if payment.status != "forfeited")
             return sum(kept, NOTHING)
 
-    monkeypatch.setattr(module, "State", Generous)
+    monkeypatch.setattr(journal, "State", Generous)
     with pytest.raises(AssertionError):
         _run(MemoryHistories, 100, 30, phases=[Phase.generate])

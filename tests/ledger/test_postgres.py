@@ -25,7 +25,8 @@ from ledger.postgres_server import LOCKED, PASSWORD, PostgresServer
 from ledger.visits import declare, pay, spent
 from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable, SordinoError
 from sordino.ledger.chain import Entry, Link, Row
-from sordino.ledger.ledger import Ledger, _first
+from sordino.ledger.ledger import Ledger
+from sordino.ledger.opening import first_entry
 from sordino.ledger.place import Place
 from sordino.ledger.postgres import PostgresStore, _ask, _commit, shown
 from sordino.ledger.postgres_address import Address
@@ -56,7 +57,7 @@ def own(dataset: Dataset, postgres_server: PostgresServer, postgres_database: st
 
 
 def store_of(ledger: Ledger) -> PostgresStore:
-    store = ledger._store
+    store = ledger._journal.store
     assert isinstance(store, PostgresStore)
     return store
 
@@ -157,7 +158,7 @@ def test_a_password_opens_the_ledger_and_is_written_nowhere(
     with Ledger.open(dataset, address) as ledger:
         pay(ledger, "a", "1/4", b"42")
         assert ledger.verify()
-        said = [ledger.place, repr(ledger), repr(ledger._store), *ledger.export(), ledger.anchor().to_json()]
+        said = [ledger.place, repr(ledger), repr(ledger._journal.store), *ledger.export(), ledger.anchor().to_json()]
     said += [path.read_bytes().decode(errors="replace") for path in own_state.rglob("*") if path.is_file()]
     said += postgres_server.run("SELECT string_agg(e::text, ' ') FROM sordino.entries e", database=postgres_database)[0]
     assert not any(word in text for text in said for word in (PASSWORD, quote(PASSWORD, safe="")))
@@ -305,7 +306,7 @@ def test_a_server_that_could_forget_is_refused(
             with pytest.raises(LedgerUnavailable, match=f"runs with {name} = off, and could forget what was spent"):
                 Ledger.open(dataset, address)
         with pytest.raises(LedgerUnavailable):
-            PostgresStore.create(postgres_server.address("another"), *_first(Terms.of(dataset)))
+            PostgresStore.create(postgres_server.address("another"), *first_entry(Terms.of(dataset)))
     assert not PostgresStore.exists(postgres_server.address("another"))
 
 
@@ -575,7 +576,7 @@ def test_threads_make_one_ledger(dataset: Dataset, postgres_server: PostgresServ
     gate = threading.Barrier(16)
 
     def make(_: int) -> bool:
-        first = _first(Terms.of(dataset))
+        first = first_entry(Terms.of(dataset))
         gate.wait()
         return PostgresStore.create(address, *first)
 
@@ -592,7 +593,7 @@ def test_threads_make_ledgers_of_their_own(
     gate = threading.Barrier(8)
 
     def make(number: int) -> bool:
-        first = _first(Terms.of(dataset))
+        first = first_entry(Terms.of(dataset))
         gate.wait()
         return PostgresStore.create(postgres_server.address(f"{number}", database=postgres_database), *first)
 

@@ -1,6 +1,7 @@
 """The power goes off at any moment: what was not synced is gone, kept or torn, and all that was granted is there.
 
-A run is recorded call by call. Each beginning of the record is played onto an imagined disk, which is then opened for real.
+A run is recorded call by call. Each beginning of the record is played onto an imagined disk, which is then opened for
+real.
 """
 
 from __future__ import annotations

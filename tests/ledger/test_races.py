@@ -165,13 +165,13 @@ def test_another_may_make_and_write_to_the_ledger_while_one_is_made(tmp_path: Pa
         monkeypatch.setattr(SqliteStore, "create", staticmethod(create))
         others.append(Ledger.open(dataset))
         link = others[0].anchor().link
-        others[0]._store.begin()
-        others[0]._store.append(Entry(2, link.hash, "accept", "now", {"seen": {}}).row, link)
+        others[0]._journal.store.begin()
+        others[0]._journal.store.append(Entry(2, link.hash, "accept", "now", {"seen": {}}).row, link)
         assert (tmp_path / "visits.ledger-journal").exists()
         try:
             return create(*arguments)
         finally:
-            others[0]._store.commit()
+            others[0]._journal.store.commit()
 
     monkeypatch.setattr(SqliteStore, "create", staticmethod(late))
     with Ledger.open(dataset) as ledger:
@@ -191,7 +191,7 @@ def test_an_interrupt_at_any_step_of_a_charge_leaves_nothing_locked(
     dataset = declare(tmp_path)
     place = request.getfixturevalue("postgres_address") if store == "postgres" else None
     with Ledger.open(dataset, place) as ledger, Ledger.open(dataset, place) as other:
-        step, pending = getattr(ledger._store, name), [True]
+        step, pending = getattr(ledger._journal.store, name), [True]
 
         def interrupted(*arguments: Any) -> Any:
             if pending and before:
@@ -204,7 +204,7 @@ def test_an_interrupt_at_any_step_of_a_charge_leaves_nothing_locked(
             return result
 
         pay(other, "so that there is something to read", "1/100")
-        monkeypatch.setattr(ledger._store, name, interrupted)
+        monkeypatch.setattr(ledger._journal.store, name, interrupted)
         with pytest.raises(KeyboardInterrupt):
             pay(ledger, "interrupted", "1/10")
         pay(other, "other", "1/100", b"x")

@@ -191,7 +191,7 @@ def _field_edits(rows: list[Row]) -> Iterator[tuple[str, Row]]:
 
 def _rows(victim: Victim) -> list[Row]:
     with Ledger(SqliteStore(victim.path)) as ledger:
-        return list(ledger._store.rows())
+        return list(ledger._journal.store.rows())
 
 
 def _apply(victim: Victim, edit: Edit, *, forge: bool = False) -> None:
@@ -259,7 +259,7 @@ def test_a_tail_removed_together_with_its_note_is_found_by_an_anchor_and_by_the_
     with Ledger.open(victim.dataset, as_declared=False) as ledger:
         pay(ledger, "later", "1/64", b"x", "ana")
         ledger.declare(terms(victim.dataset, 1))
-        rows, anchor = list(ledger._store.rows()), ledger.anchor()
+        rows, anchor = list(ledger._journal.store.rows()), ledger.anchor()
     newest = replace(victim, content=victim.path.read_bytes())
     for kept in rows[:-1]:
         cut: Edit = [(f"DELETE FROM {table} WHERE sequence > ?", (kept.sequence,)) for table in ("answers", "entries")]

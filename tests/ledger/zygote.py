@@ -1,7 +1,8 @@
 """Processes that ask a ledger and die: a helper process imports everything once, and forks a child for each death.
 
-A child asks what its job says and tells its client, through a pipe, what it does. Its failpoints are planted here, around
-the steps of a session, of the ledger and of its store, and around each call to the disk: the package knows nothing of them.
+A child asks what its job says and tells its client, through a pipe, what it does. Its failpoints are planted here,
+around the steps of a session, of the ledger and of its store, and around each call to the disk: the package knows
+nothing of them.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ Kind: TypeAlias = Literal["bare", "session"]
 class Job:
     """What one child does: questions in order ("!" before one lets the engine fail), and when it dies.
 
-    It dies at the failpoint with number `die_at`, or after `die_after` seconds, or not at all. `points` are the kinds of
-    failpoints that it plants: "code", "sql", "disk". With `server` it lives on, and its server process in PostgreSQL dies
-    there, which takes the whole server down. `bug` is a mistake that is planted to see whether it is found. `idle` are
-    system calls that it makes first, by name and number, so that whoever counts them strikes later.
+    It dies at the failpoint with number `die_at`, or after `die_after` seconds, or not at all. `points` are the kinds
+    of failpoints that it plants: "code", "sql", "disk". With `server` it lives on, and its server process in
+    PostgreSQL dies there, which takes the whole server down. `bug` is a mistake that is planted to see whether it is
+    found. `idle` are system calls that it makes first, by name and number, so that whoever counts them strikes later.
     """
 
     place: str
@@ -159,10 +160,12 @@ class _Points:
 
     def plant_in_code(self, kind: Kind) -> None:
         """Around the steps of a session, of the ledger and of the making of its file."""
-        from sordino.ledger import ledger, sqlite, witness
+        from sordino.ledger import journal, ledger, recognition, sqlite, witness
 
         for owner, names in (
-            (ledger.Ledger, ("_catch_up", "_recognise", "_remember", "stored", "charge", "store", "forfeit", "_append")),
+            (ledger.Ledger, ("stored", "charge", "store", "forfeit")),
+            (journal.Journal, ("catch_up", "_append")),
+            (recognition.Recognition, ("expect_known", "remember")),
             (sqlite.SqliteStore, ("_prepare", "append")),
             (sqlite, ("_fill", "_name")),
             (witness.Witness, ("_write",)),

@@ -7,6 +7,7 @@ import math
 import random
 import sys
 import time
+from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise, product
@@ -16,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from query.nasty import COLUMNS, ROWS, Table, belongs, bind, raw_rows, same, table
-from query.reference import Cell, evaluate
+from query.reference import Cell, elementary, evaluate
+from sordino.engines.duckdb.writer import write
 from sordino.errors import InvalidInput
 from sordino.query.meaning import intervals
+from sordino.query.meaning.domains import domain
 from sordino.query.meaning.functions import FUNCTIONS
 from sordino.query.meaning.nodes import constant
 from sordino.query.tree import Call, Case, Column, Expression, Literal, Value
@@ -267,7 +270,7 @@ def test_sql_grows_with_the_tree_only(name: str) -> None:
     lengths: dict[int, int] = {}
     with contextlib.suppress(InvalidInput):
         for depth in (1, 8, 15, 22, 29, 36, 43, 50):
-            lengths[depth] = len(bind(nested(name, depth)).sql.sql("duckdb"))
+            lengths[depth] = len(write(bind(nested(name, depth)).sql))
     assert max(lengths) >= 8
     assert all(b - a <= 7 * 900 for a, b in pairwise(lengths.values()))
     started = time.process_time()
@@ -440,3 +443,98 @@ def test_intervals_contain(x: tuple[Number, Fraction], y: tuple[Number, Fraction
         assert holds(intervals.modulo(a, divisor), u % divisor)
     assert holds(intervals.floating(a), u)
     assert not intervals.floating(a).integral
+
+
+ELEMENTARY: dict[str, Callable[[Number], Number]] = {
+    "ln": intervals.logarithm,
+    "log10": lambda x: intervals.logarithm(x, 10),
+    "exp": intervals.exponential,
+    "sqrt": intervals.square_root,
+}
+
+
+def within(found: Number, values: list[float]) -> bool:
+    """Whether the bounds hold all values, but for rounding in floats."""
+    ends = [end for end in (found.lower, found.upper) if end is not None]
+    slack = Fraction(1, 10**9) * max([Fraction(1), *map(abs, ends)])
+    above = found.lower is None or found.lower - slack <= Fraction(min(values))
+    return above and (found.upper is None or Fraction(max(values)) <= found.upper + slack)
+
+
+def tight(found: Number, values: list[float]) -> bool:
+    """Whether they do, and are at most a twentieth wider than these values are apart."""
+    if found.lower is None or found.upper is None:
+        return False
+    distance = Fraction(max(values)) - Fraction(min(values))
+    return within(found, values) and found.upper - found.lower <= distance * Fraction(21, 20) + Fraction(1, 10**9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(ELEMENTARY)), st.fractions(Fraction(1, 1000), 300), st.fractions(1, 100))
+def test_bounds_of_elementary_functions_are_sound_and_tight(name: str, lower: Fraction, width: Fraction) -> None:
+    values = [elementary(name, [float(end)]) for end in (lower, lower + width)]
+    assert tight(ELEMENTARY[name](Number(lower, lower + width)), [v for v in values if v is not None])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fractions(0, 50), st.fractions(0, 50), st.fractions(-5, 5), st.fractions(0, 5))
+def test_bounds_of_powers_are_sound_and_tight(x: Fraction, wide: Fraction, y: Fraction, high: Fraction) -> None:
+    found = intervals.power(Number(x, x + wide), Number(y, y + high))
+    bases, exponents = (x, x + wide / 3, x + wide), (y, y + high / 3, y + high)
+    values = [elementary("power", [float(b), float(e)]) for b in bases for e in exponents]
+    known = [v for v in values if v is not None]
+    assert within(found, known or [0.0])
+    if x > Fraction(1, 1000):
+        assert tight(found, known)
+
+
+@settings(max_examples=60, deadline=None)
+@given(numbers(), st.integers(0, 9), st.fractions(-600, 600), st.fractions(0, 300))
+def test_whole_powers_and_clamped_numbers_stay_in_bounds(
+    x: tuple[Number, Fraction], n: int, low: Fraction, width: Fraction
+) -> None:
+    a, u = x
+    exponent, bottom, top = (constant(v).type for v in (n, low, low + width))
+    assert isinstance(exponent, Number)
+    assert isinstance(bottom, Number)
+    assert isinstance(top, Number)
+    assert holds(intervals.power(a, exponent), u**n)
+    if a.bounded and n:
+        whole = intervals.power(a, exponent)
+        ends = [e**n for e in (a.lower, a.upper) if e is not None]
+        assert whole.upper == max(ends)
+        assert whole.lower == (0 if n % 2 == 0 and a.lower < 0 < a.upper else min(ends))  # type: ignore[operator]
+    clamped = intervals.clamp(a, bottom, top)
+    assert holds(clamped, min(max(u, low), low + width))
+    assert clamped.lower is not None
+    assert clamped.upper is not None
+    assert low <= clamped.lower <= clamped.upper <= low + width
+
+
+def test_known_types_of_the_newer_functions() -> None:
+    def of_type(name: str, *arguments: Expression) -> object:
+        return bind(Call(name, arguments)).type
+
+    names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    assert of_type("dayname", Column("any_at")) == Text(names, 9)
+    assert of_type("monthname", Column("at")) == Text(("January", "February", "March"), 8)
+    assert of_type("||", Literal("x"), Column("ward")) == Text(("xA", "xB", "xlong ward", "x"), 10)
+    assert of_type("||", Column("ward"), Column("name")) == Text(None, 21)
+    assert of_type("clamp", Column("any_int"), Literal(0), Literal(9)) == Number(Fraction(0), Fraction(9), Fraction(1))
+    assert of_type("clamp", Column("code"), Literal(0), Literal(9)) == Number(
+        Fraction(0), Fraction(9), Fraction(1), (9, 0, 7)
+    )
+    assert of_type("clamp", Column("day"), Literal("2020-01-01"), Literal("2030-01-01")) == Day(
+        date(2020, 1, 1), date(2021, 7, 9)
+    )
+    assert of_type("cast", Literal("date"), Column("at")) == Day(date(2020, 1, 5), date(2020, 3, 1))
+    assert of_type("cast", Literal("integer"), Column("signed")) == Number(Fraction(-3), Fraction(1000), Fraction(1))
+    assert of_type("date_diff", Literal("month"), Column("day"), Column("at")) == Number(
+        Fraction(-18), Fraction(13), Fraction(1)
+    )
+    quarters = bind(Call("time_bucket", (Literal("15 minutes"), Column("at"))))
+    assert quarters.domain is not None
+    assert (len(quarters.domain), quarters.domain[1]) == (5347, datetime(2020, 1, 5, 7, 45))
+    assert list(domain(bind(Call("time_bucket", (Literal("7 months"), Column("day"))))) or ()) == [
+        date(2018, 9, 1), date(2019, 4, 1), date(2019, 11, 1), date(2020, 6, 1), date(2021, 1, 1),
+    ]  # fmt: skip

@@ -19,7 +19,8 @@ from tools.mutants.mutant import PACKAGE, ROOT, Mutant
 
 __all__ = ["AUDITOR", "Outcome", "passing", "snapshot", "trial"]
 
-_PARTS = ("src", "tests", "docs", "examples", "tools", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
+_PARTS = ("src", "tests", "docs", "examples", "tools", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml",
+          "constraints.txt")  # fmt: skip
 _TEXT_TESTS = ("tests/accounting/test_filters.py::test_the_proofs_name_code_that_exists",)
 """Tests that look at the source and not at what it does: that they notice a change means nothing."""
 _CRASHES = {"AttributeError", "ImportError", "IndexError", "KeyError", "NameError", "SyntaxError", "TypeError",

@@ -12,7 +12,7 @@ from sordino.query.dataset import Dataset
 
 def fill(ledger: Ledger, charges: int) -> None:
     """Many entries in one transaction, as they would be after as many queries."""
-    store, link = ledger._store, ledger._state.link
+    store, link = ledger._journal.store, ledger._journal.state.link
     store.begin()
     for i in range(charges):
         request = Request(f"r{i}", QUESTION, "epsilon=1/100")

@@ -1,6 +1,7 @@
 """The tables of this suite, the same on every machine: persons with 1 to 10 rows, a hundred cities by Zipf's law.
 
-Each row's city is drawn anew, so a person is in 4.8 cities on average and bounding to three of them takes something away.
+Each row's city is drawn anew, so a person is in 4.8 cities on average and bounding to three of them takes something
+away.
 """
 
 import json

@@ -1,8 +1,8 @@
 """The attack on reused answers: ask much that has no answer, then ask for what the noise of the sample seemed to say.
 
-The population is uniform on {0, 1}^bits, so that a parity of some bits is true half of the time. The analyst asks for all
-parities, adds up the leanings of the answers for each point, and asks last how many rows are points that got more than
-none. Exact answers make this last one about sqrt(k/(2 pi n)) too large, for k questions and n rows.
+The population is uniform on {0, 1}^bits, so that a parity of some bits is true half of the time. The analyst asks for
+all parities, adds up the leanings of the answers for each point, and asks last how many rows are points that got more
+than none. Exact answers make this last one about sqrt(k/(2 pi n)) too large, for k questions and n rows.
 """
 
 from __future__ import annotations

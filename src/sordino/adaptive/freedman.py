@@ -107,9 +107,9 @@ def freedman(
 ) -> Freedman:
     """Select features of pure noise by training rows and a holdout of so many rows each; see how accurate it looks.
 
-    The analyst keeps the features whose agreement with the label leans the same way, by at least 1/(2 sqrt(rows)), on the
-    training rows and on the holdout, and lets those vote that lean the most on the training rows. `epsilon`, `threshold`
-    and `most` are those of the guarded `Holdout`; when it can correct no more, the curve ends.
+    The analyst keeps the features whose agreement with the label leans the same way, by at least 1/(2 sqrt(rows)), on
+    the training rows and on the holdout, and lets those vote that lean the most on the training rows. `epsilon`,
+    `threshold` and `most` are those of the guarded `Holdout`; when it can correct no more, the curve ends.
 
     Source: the experiment of Dwork, Feldman, Hardt, Pitassi, Reingold, Roth, "The reusable holdout" (2015).
     """

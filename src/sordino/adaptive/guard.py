@@ -1,7 +1,7 @@
-"""A sample that only sums of functions leave: phi, a function of each row by itself, is evaluated so that it cannot fail.
+"""A sample that only sums of functions leave: phi, a function of one row, is evaluated so that it cannot fail.
 
-Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever phi
-returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.
+Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever
+phi returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _CLOSE = 2.0**-10
 class GuardedSample:
     """Rows that are never shown, and public `example` rows on which functions are rehearsed, where errors may be seen.
 
-    A sample is an array, a frame of pandas, Polars or Arrow, a mapping of columns, or a tuple of these with equally many
-    rows, such as (X, y). Without an example, rows made from the types of columns take its place (see `examples`).
+    A sample is an array, a frame of pandas, Polars or Arrow, a mapping of columns, or a tuple of these with equally
+    many rows, such as (X, y). Without an example, rows made from the types of columns take its place (see `examples`).
     """
 
     parts: tuple[Any, ...] = field(repr=False)
@@ -85,7 +85,7 @@ class GuardedSample:
         return f"lambda X, y: ({cell} > 0) == y" if len(self.parts) == 2 else "a function with one argument for each part"
 
     def rehearse(self, phi: Phi) -> None:
-        """Refuse a function that fails on the example, or has other numbers for its rows alone; no secret row is touched."""
+        """Refuse a function that fails on the example, or differs for its rows alone; no secret row is touched."""
         if not callable(phi):
             raise InvalidInput(show(phi), "a question must be a function of rows", f"Pass {self.sketch}.")
         rows = length(self.example[0])
@@ -100,7 +100,7 @@ class GuardedSample:
                 raise InvalidInput(value, rule, "Compute means, ranks or bounds on public rows before, and pass numbers.")
 
     def total(self, phi: Phi) -> int:
-        """The sum of phi over the rows in units of 1/GRID: values are clamped to [0, 1]; what is missing or failed is 0.
+        """The sum of phi over the rows in units of 1/GRID: values are clamped to [0, 1]; missing or failed ones are 0.
 
         If phi fails on all rows together, each row is tried alone. Nothing is raised but a real interrupt (Ctrl-C).
         """

@@ -44,7 +44,8 @@ _ROUND = tuple(digit * Fraction(10) ** power for power in range(-4, 3) for digit
 class Checked:
     """The `value` to go on with; whether the training value was off (`overfit`); how many more may be off (`left`).
 
-    With 95 % confidence all values that a holdout gives in its life are within their `half_width` of the population's means.
+    With 95 % confidence all values that a holdout gives in its life are within their `half_width` of the population's
+    means.
     """
 
     value: float
@@ -65,16 +66,17 @@ class Checked:
 class Holdout(SingleUse):
     """A holdout that can be asked again and again, until it has corrected `most` values.
 
-    A training value within about `threshold` of the mean over the holdout comes back as it is, which costs nothing; one that
-    is farther off is replaced by that mean with noise. Give `epsilon`, or `tolerance`: how close a correction is to the
-    holdout's mean, 95 % of the time. The number of rows is public. `meter` is the filter that pays for the whole life at
-    the start, one of its own if none is given. A filter is a value that is never changed: to pay for more from it, go on
-    with `holdout.meter`. Refused is a holdout of whose `most` corrections nothing follows for the population.
+    A training value within about `threshold` of the mean over the holdout comes back as it is, which costs nothing;
+    one that is farther off is replaced by that mean with noise. Give `epsilon`, or `tolerance`: how close a correction
+    is to the holdout's mean, 95 % of the time. The number of rows is public. `meter` is the filter that pays for the
+    whole life at the start, one of its own if none is given. A filter is a value that is never changed: to pay for
+    more from it, go on with `holdout.meter`. Refused is a holdout of whose `most` corrections nothing follows for the
+    population.
 
     Privacy: epsilon-differentially private for replacing one row, for functions of each row by itself (see `guard`).
 
-    Source: Dwork, Feldman, Hardt, Pitassi, Reingold, Roth, "The reusable holdout" (2015), with the sparse vector technique
-    of above_threshold.md.
+    Source: Dwork, Feldman, Hardt, Pitassi, Reingold, Roth, "The reusable holdout" (2015), with the sparse vector
+    technique of above_threshold.md.
 
     Example:
         >>> import numpy as np
@@ -155,22 +157,24 @@ class Holdout(SingleUse):
         return self._above.loss() + self.most * self._noise.loss(Fraction(1, self.rows))
 
     def interval(self, confidence: Number = 0.95) -> float:
-        """The half-width of a correction: how far it is from the mean over the holdout, with at least that probability."""
+        """The half-width of a correction: how far it is from the holdout's mean, with at least that probability."""
         return float(self._noise.interval(confidence)) + 1 / (2 * (self._accuracy.told - 1))
 
     def guarantee(self, confidence: Number = 0.95, *, questions: int) -> Guarantee:
         """What holds for all values at once if so many questions are asked, however they depend on the values before.
 
-        `sample` is how far they are from the means over the holdout, `population` from those of the population. The last
-        is void if the rows are no independent draws from it, or if anything else about them was used to choose questions.
+        `sample` is how far they are from the means over the holdout, `population` from those of the population. The
+        last is void if the rows are no independent draws from it, or if anything else about them was used to choose
+        questions.
         """
         return self._accuracy.guarantee(questions, confidence)
 
     def check(self, train_value: Number, phi: Phi) -> Checked:
         """About what the mean of phi, found to be `train_value` on training data, is in the population: see `Checked`.
 
-        phi maps rows to one number in [0, 1] for each, looking at each row by itself. It is first tried on public rows,
-        where errors are shown. On the holdout values are clamped, and rows on which it fails or has no value count as 0.
+        phi maps rows to one number in [0, 1] for each, looking at each row by itself. It is first tried on public
+        rows, where errors are shown. On the holdout values are clamped, and rows on which it fails or has no value
+        count as 0.
 
         Privacy: what is returned, and whether anything is, depends on the rows only through private answers.
         """
@@ -202,10 +206,11 @@ class Holdout(SingleUse):
     def scorer(self, metric: str | Metric = "accuracy") -> HoldoutScorer:
         """A scorer for scikit-learn's `scoring=`; the holdout must be (X, y).
 
-        A metric scores each row by a number in [0, 1], larger is better: of squared errors the worst model would be chosen.
+        A metric scores each row by a number in [0, 1], larger is better: of squared errors the worst model would be
+        chosen.
 
-        Example: `GridSearchCV(model, grid, scoring=holdout.scorer(), cv=holdout.splitter(), error_score="raise")`; without
-        the last, scikit-learn takes a refusal, or the end of the holdout, for a score of NaN.
+        Example: `GridSearchCV(model, grid, scoring=holdout.scorer(), cv=holdout.splitter(), error_score="raise")`;
+        without the last, scikit-learn takes a refusal, or the end of the holdout, for a score of NaN.
         """
         if len(self._sample.parts) != 2:
             value = f"a holdout of {len(self._sample.parts)} part"
@@ -214,7 +219,7 @@ class Holdout(SingleUse):
         return HoldoutScorer(self, metric_of(metric))
 
     def splitter(self) -> WholeSplit:
-        """A splitter for scikit-learn's `cv=` that leaves validation to `scorer()`, the only one that may score with it.
+        """A splitter for scikit-learn's `cv=` that leaves validation to `scorer()`, which alone may score with it.
 
         Any other, such as `scoring="accuracy"`, would report the score on the training rows.
         """

@@ -25,7 +25,7 @@ _MOST_QUESTIONS = 10**9
 
 @dataclass(frozen=True)
 class HoldoutAccuracy:
-    """What is public of a holdout: its rows, its epsilon, its two mechanisms, and that a correction is one of `told` values.
+    """What is public of a holdout: its rows, epsilon and two mechanisms, and that a correction is one of `told` values.
 
     The values are 0, 1/(told - 1), ..., 1.
     """
@@ -65,7 +65,7 @@ class HoldoutAccuracy:
         return self._off(k, failure / 2, failure / 2, 0.0)
 
     def _off(self, k: int, line: float, each: float, more: float) -> float:
-        """The threshold and the noises' quantiles, passed with probability `line` and `each`; for `more` 1 means beyond."""
+        """The threshold and the noises' quantiles, passed with probability `line` and `each`; `more` 1 means beyond."""
         noises = k / 2 + min(k, self.above.most)
         scale = float_upper(max(self.above.question_noise.scale, self.noise.scale))
         bar = float_upper(self.above.threshold_noise.scale) * (max(0.0, -math.log(2 * line)) + more)

@@ -1,4 +1,4 @@
-"""Whether public example rows have the form of a sample: the same columns in the same order, of one shape and kind each.
+"""Whether public example rows have the form of a sample: the same columns in the same order, alike in shape and kind.
 
 Order matters: a model reads columns by their places, and would take one for the other.
 """

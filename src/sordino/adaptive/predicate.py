@@ -110,7 +110,7 @@ def _columns(rows: Any) -> dict[str, Any]:
 
 
 def _type(column: Any) -> Any:
-    """The Arrow type of a column; None if it has none, as one of two dimensions. Decimals as objects are read as floats."""
+    """The Arrow type of a column; None if it has none, as one of two dimensions. Decimal objects are read as floats."""
     import pyarrow as pa
 
     try:

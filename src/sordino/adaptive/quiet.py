@@ -1,7 +1,7 @@
 """A span in which functions of secret rows run: no warning is shown, and only a real signal from outside gets through.
 
-Warnings may quote values. They are off for the whole process while any thread is within, and as before when the last one
-leaves. An exception of a function may tell of a row, so none passes; an interrupt that a signal caused does.
+Warnings may quote values. They are off for the whole process while any thread is within, and as before when the last
+one leaves. An exception of a function may tell of a row, so none passes; an interrupt that a signal caused does.
 """
 
 from __future__ import annotations

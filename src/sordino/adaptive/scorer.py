@@ -60,8 +60,9 @@ def _takes_two(metric: Metric) -> bool:
 class HoldoutScorer:
     """For `scoring=`: the score on the data at hand if the holdout agrees, else the holdout's own, with noise.
 
-    A metric must be larger where it is better, and in [0, 1]: beyond it is clamped, and a search takes the largest score.
-    It is a holdout's voice, not a copy of it: copies are the same object, so that scikit-learn can clone what holds it.
+    A metric must be larger where it is better, and in [0, 1]: beyond it is clamped, and a search takes the largest
+    score. It is a holdout's voice, not a copy of it: copies are the same object, so that scikit-learn can clone what
+    holds it.
     """
 
     holdout: Holdout
@@ -70,7 +71,8 @@ class HoldoutScorer:
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
         """The guarded score of a fitted estimator; BudgetExceeded when the holdout is used up.
 
-        The metric is first computed, and the question rehearsed, on the rows given here, which must not be the holdout's.
+        The metric is first computed, and the question rehearsed, on the rows given here, which must not be the
+        holdout's.
         """
         expect_flat(y)
 

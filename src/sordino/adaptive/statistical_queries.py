@@ -61,10 +61,10 @@ class Answered:
 class StatisticalQueries(SingleUse):
     """Answers means of functions over one sample, with noise, up to `questions` times.
 
-    Noise: what `questions` answers need to stay within a `budget`; or a given `scale`; or, with neither, the scale that
-    makes the error on the population least, which is refused if that error is one half or more. `meter` is the filter that
-    pays for all questions at the start; with a budget it is one of its own. A filter is a value that is never changed: to
-    pay for more from it, go on with `oracle.meter`. The number of rows is public.
+    Noise: what `questions` answers need to stay within a `budget`; or a given `scale`; or, with neither, the scale
+    that makes the error on the population least, which is refused if that error is one half or more. `meter` is the
+    filter that pays for all questions at the start; with a budget it is one of its own. A filter is a value that is
+    never changed: to pay for more from it, go on with `oracle.meter`. The number of rows is public.
 
     Privacy: `loss()` for all answers, for replacing one row, for functions of each row by itself (see `guard`).
 
@@ -145,8 +145,8 @@ class StatisticalQueries(SingleUse):
     def guarantee(self, confidence: Number | None = None, *, method: str = "conditional") -> Guarantee:
         """What holds for all answers of the oracle's life at once, however the questions depend on answers.
 
-        It also holds for those given so far, whenever one stops. It is void if the rows are no independent draws from the
-        population, or if anything else about them was used to choose the questions.
+        It also holds for those given so far, whenever one stops. It is void if the rows are no independent draws from
+        the population, or if anything else about them was used to choose the questions.
         """
         sure = self.confidence if confidence is None else confidence
         return guarantee(self.mechanism, self.rows, self.questions, sure, method=method)
@@ -164,8 +164,8 @@ class StatisticalQueries(SingleUse):
     def ask(self, phi: Phi | str) -> Answered:
         """The mean of phi over the sample, with noise: a function of rows to numbers in [0, 1], or a condition in SQL.
 
-        phi looks at each row by itself. It is first tried on public rows, where errors are shown. On the sample values are
-        clamped, and rows on which it fails or has no value count as 0.
+        phi looks at each row by itself. It is first tried on public rows, where errors are shown. On the sample values
+        are clamped, and rows on which it fails or has no value count as 0.
 
         Privacy: counted before the rows are read; what is returned, and whether anything is, depends on the rows only
         through the noisy mean.

@@ -22,7 +22,7 @@ _LARGEST_EPSILON = 30.0
 
 @dataclass(frozen=True)
 class Parameters:
-    """Where a formula is evaluated: epsilon = slope * mu; `other` is the formula's second free number, if it has one."""
+    """Where a formula is evaluated: epsilon = slope * mu; `other` is the second free number, if it has one."""
 
     slope: float
     other: float
@@ -62,7 +62,7 @@ def _conditional(noise: Noise, failure: float, at: Parameters) -> float:
 
 @dataclass(frozen=True)
 class Theorem:
-    """One transfer theorem: `bound` of the error of all answers on the population, that fails with probability `failure`."""
+    """One transfer theorem: `bound` on the population error of all answers, which fails with chance `failure`."""
 
     name: str
     source: str

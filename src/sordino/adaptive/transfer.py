@@ -37,10 +37,11 @@ _NOISES: dict[NoiseName, type[Gaussian | Laplace]] = {"gaussian": Gaussian, "lap
 
 @dataclass(frozen=True)
 class Guarantee:
-    """With the stated confidence no answer is farther than `sample` from the sample's mean, nor than `population` from the
-    population's; both hold for all answers at once, each with that confidence.
+    """With the stated confidence no answer is farther than `sample` from the sample's mean, nor than `population` from
+    the population's; both hold for all answers at once, each with that confidence.
 
-    `adaptive`: also for questions that depend on earlier answers. `sample` is None where each answer has rows of its own.
+    `adaptive`: also for questions that depend on earlier answers. `sample` is None where each answer has rows of its
+    own.
     """
 
     method: str
@@ -125,7 +126,7 @@ def guarantee(
 
 
 def best_noise(rows: int, questions: int, confidence: Number = 0.95, *, noise: NoiseName = "gaussian") -> Gaussian | Laplace:
-    """The noise, on the lattice of means over so many rows, for which the error on the population is about the least."""
+    """The noise, on the lattice of means over so many rows, with about the least error on the population."""
     n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
     _expect_noise(noise)
     return _best_mechanism(THEOREMS[-1], noise, n, k, failure_of(confidence))

@@ -110,7 +110,8 @@ class EstimateColumn:
 class Answer:
     """The columns in the order asked for, one row per group, with the promise in plain words.
 
-    `confidence` is that of each interval by itself; the intervals speak of the noise alone, not of how the data came about.
+    `confidence` is that of each interval by itself; the intervals speak of the noise alone, not of how the data came
+    about.
     """
 
     columns: tuple[KeyColumn | EstimateColumn, ...]
@@ -226,8 +227,8 @@ class Answer:
     def to_csv(self, *, formulas: bool = False) -> str:
         """The answer as CSV with a header: NULL is empty, dates are ISO, truth values are true and false.
 
-        A text that a spreadsheet would run as a formula, because it begins with = + - or @, gets an apostrophe in front;
-        numbers do not. With `formulas=True` every text stays as it is, for programs that read it back.
+        A text that a spreadsheet would run as a formula, because it begins with = + - or @, gets an apostrophe in
+        front; numbers do not. With `formulas=True` every text stays as it is, for programs that read it back.
 
         Example:
             >>> keys = KeyColumn("name", ("=1+1", "A"))

@@ -1,8 +1,9 @@
 """An answer as text: the form that is stored and read back without loss, and those for pipes.
 
-The stored form is one JSON object with `"kind": "answer"` and `"v": 1`. Numbers are JSON numbers that read back to the same
-64 bits; NULL is null and an infinite number is "inf" or "-inf"; a key that JSON has no type for is an object of one field,
-such as {"date": "2024-02-29"}. The same answer always gives the same text. The meaning of a version never changes.
+The stored form is one JSON object with `"kind": "answer"` and `"v": 1`. Numbers are JSON numbers that read back to the
+same 64 bits; NULL is null and an infinite number is "inf" or "-inf"; a key that JSON has no type for is an object of
+one field, such as {"date": "2024-02-29"}. The same answer always gives the same text. The meaning of a version never
+changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An answer for the eye: an aligned table with intervals, in text and in HTML, with as many digits as the noise leaves."""
+"""An answer for the eye: an aligned table with intervals, in text and HTML, with as many digits as the noise leaves."""
 
 from __future__ import annotations
 

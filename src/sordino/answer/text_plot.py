@@ -1,6 +1,7 @@
 """Curves and bars in plain text: readable without colour, in a pipe, and in any width from 40 columns on.
 
-One curve is a filled hill of eighth blocks, others are lines of letters across it, so that all are seen where they overlap.
+One curve is a filled hill of eighth blocks, others are lines of letters across it, so that all are seen where they
+overlap.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Bar:
 
 
 def curves(x: Sequence[float], area: Sequence[float], *lines: Sequence[float], width: int = 80, height: int = 12) -> str:
-    """Curves over the same increasing x, the first as a filled hill, up to two others as lines, above an axis with numbers.
+    """Curves over the same increasing x, the first as a filled hill, up to two others as lines, above a numbered axis.
 
     Example:
         >>> print(curves([0, 1, 2, 3], [0, 2, 1, 0], [0, 1, 2, 0], width=40, height=3))

@@ -13,7 +13,7 @@ def main() -> None:
     """Run the command line."""
     match sys.argv[1:]:
         case ["budget", file] if file.endswith(".toml"):
-            # Asked so often that it is answered before the parser of command lines is loaded, which takes longer than this.
+            # Asked so often that it is answered before the parser of command lines is loaded, which takes longer.
             from sordino.cli.standing import show
 
             sys.exit(exit_code(lambda: show(file)))

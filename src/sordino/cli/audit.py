@@ -1,4 +1,4 @@
-"""`sordino audit`: is a claim of privacy true? Of a function, a query, a noise, or the zoo of those whose truth is known."""
+"""`sordino audit`: is a claim of privacy true? Of a function, a query, a noise, or the zoo of known ones."""
 
 from __future__ import annotations
 

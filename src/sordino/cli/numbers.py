@@ -1,4 +1,4 @@
-"""Numbers as people type and read them: `0.1` is exactly one tenth, and what is shown is rounded in the safe direction."""
+"""Numbers as people type and read them: `0.1` is exactly one tenth, and what is shown is rounded safely."""
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ class Page:
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
         """Aligned columns; the first `left` to the left, the others to the right.
 
-        Cells are broken between words where there is little room; where even that is too wide, each row is a block of lines.
+        Cells are broken between words where there is little room; where even that is too wide, each row is a block of
+        lines.
         """
         from rich import box
         from rich.table import Table

@@ -1,8 +1,8 @@
 """`sordino plan`: what each of many questions may have, or how many fit, by three ways of adding up.
 
-Basic composition adds epsilons. The ledger's meters hold however later questions depend on earlier answers. The certified
-sum is for a list that is fixed before the first answer. Noise is worked out from the epsilon that is shown, so that whoever
-asks with it gets what the table says.
+Basic composition adds epsilons. The ledger's meters hold however later questions depend on earlier answers. The
+certified sum is for a list that is fixed before the first answer. Noise is worked out from the epsilon that is shown,
+so that whoever asks with it gets what the table says.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BASIC, LEDGER, FIXED = "basic composition", "the ledger", "a fixed list"
 _CONFIDENCE = Fraction(95, 100)
 _MOST_QUERIES = 10**9
 _SEARCHED, _SUMMED, _COUNTED = 10**4, 10**6, 3 * 10**4
-"""So many Laplace answers of a fixed list are searched, summed, counted; fewer for a small epsilon. More would take long."""
+"""So many Laplace answers of a fixed list are searched, summed, counted; fewer for a small epsilon. More takes long."""
 _MOST_EPSILON = 20
 _MARGINS = (Fraction(1005, 1000), Fraction(102, 100), Fraction(105, 100))
 """By how much the scale of a long list is raised above that of a shorter one, times the square root of their ratio."""
@@ -121,7 +121,7 @@ def plan(
 
 
 def each_of(queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
-    """What each of so many questions may have: for each noise by basic composition, by the ledger, and as a fixed list."""
+    """What each of so many questions may have: for each noise by basic composition, by the ledger, as a fixed list."""
     from sordino.accounting.filters import TwoMeterFilter
 
     if not 1 <= queries <= _MOST_QUERIES:
@@ -131,7 +131,7 @@ def each_of(queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence
 
 
 def how_many(each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
-    """How many questions fit that alone are (each, 0)-private with Laplace or (each, delta)-private with Gaussian noise."""
+    """How many questions fit that are (each, 0)-private with Laplace or (each, delta)-private with Gaussian noise."""
     from sordino.mechanisms.gaussian import Gaussian
     from sordino.mechanisms.laplace import Laplace
 
@@ -150,7 +150,7 @@ def how_many(each: Fraction, budget: Budget, sensitivity: Fraction, kinds: Seque
 
 
 def counts(loss: Loss, budget: Budget) -> dict[str, int | None]:
-    """How many releases with this loss fit into a budget, by each way of adding up; None where it would take too long."""
+    """How many releases with this loss fit into a budget, by each way of adding up; None where it takes too long."""
     from sordino.accounting.filters import TwoMeterFilter
     from sordino.privacy.exact import float_lower
     from sordino.privacy.loss import GaussianLoss
@@ -230,7 +230,7 @@ def _largest(good: Callable[[Fraction], bool], low: Fraction, high: Fraction) ->
 
 
 def _fixed_epsilon(budget: Budget, queries: int, adaptive: Fraction) -> Fraction | None:
-    """The epsilon of each of so many Laplace answers whose certified sum keeps the budget; None if that takes too long."""
+    """The epsilon of each of so many Laplace answers whose certified sum fits; None if that takes too long."""
     from sordino.accounting.calibrate import smallest_scale
     from sordino.privacy.loss import LaplaceLoss
 

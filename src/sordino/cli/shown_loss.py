@@ -1,4 +1,4 @@
-"""What every page of `sordino explain` says of a loss: its cost, what an attacker gains, how often it fits, its picture."""
+"""What every page of `sordino explain` says of a loss: its cost, an attacker's gain, how often it fits, its picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meters of a budget, quickly and for the eye: what is granted is decided by certified caps, which load more slowly."""
+"""The meters of a budget, quickly and for the eye: certified caps, which load more slowly, decide what is granted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def mu_between(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def shown_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A little less than the largest mu that is (epsilon, delta)-private; the certified one where floats do not suffice."""
+    """A little less than the largest mu that is (epsilon, delta)-private; the certified one where floats fall short."""
     e, d = float(epsilon), float(delta)
 
     def parts(mu: float) -> tuple[float, float]:

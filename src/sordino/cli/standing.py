@@ -33,8 +33,8 @@ _WIDEST_BAR = 72
 class Standing:
     """A ledger at one moment; `exists` is False if there is none yet. `meter` is that of the analyst, or of everybody.
 
-    `tallies` and `charges` are of the analyst, or of everybody: also of those with a sub-budget who have not asked yet. Of
-    the charges these may be only the last.
+    `tallies` and `charges` are of the analyst, or of everybody: also of those with a sub-budget who have not asked
+    yet. Of the charges these may be only the last.
     """
 
     place: str
@@ -106,7 +106,7 @@ def _text(standing: Standing) -> str:
 
 
 def _fields(standing: Standing) -> dict[str, Any]:
-    """The standing for programs: numbers as floats, a meter that is closed as null. Exact ones are in `ledger export`."""
+    """The standing for programs: numbers as floats, a closed meter as null. Exact ones are in `ledger export`."""
     allowance = standing.terms.allowance
     return {
         "ledger": standing.place,

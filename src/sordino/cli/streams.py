@@ -1,7 +1,7 @@
 r"""Where words go: what was asked for to standard output, everything else to standard error.
 
-So that `| head` and `> x.csv` work. Colours are written to terminals only, and never if `NO_COLOR` is set. What a terminal
-would obey, such as an escape code within a key or a question, is never written to one: it sees `\x1b`.
+So that `| head` and `> x.csv` work. Colours are written to terminals only, and never if `NO_COLOR` is set. What a
+terminal would obey, such as an escape code within a key or a question, is never written to one: it sees `\x1b`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def fail(text: str) -> None:
 
 
 def hanging(text: str, indent: int) -> str:
-    """Lines broken at the width of a terminal, what follows a break being indented; as they are if nobody is watching."""
+    """Lines broken at the width of a terminal and indented after a break; as they are if nobody is watching."""
     return folded(text, indent) if is_terminal(sys.stdout) else text
 
 

@@ -1,7 +1,7 @@
 """`sordino explain randomized-response`: the design of a survey in which nobody has to trust the one who asks.
 
-Truth probability, epsilon and error; how many answers are needed; which protocol is best for many categories. The survey
-is that of `so.local.Direct`; figures of another protocol are named after it.
+Truth probability, epsilon and error; how many answers are needed; which protocol is best for many categories. The
+survey is that of `so.local.Direct`; figures of another protocol are named after it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ __all__ = ["Engine", "Exact", "Opener"]
 
 @dataclass(frozen=True, repr=False)
 class Exact:
-    """Exact sums, before noise, never shown: key columns as lists of cells, and a row of Python integers for each group."""
+    """Exact sums, before noise, never shown: key columns as lists of cells, a row of Python integers for each group."""
 
     keys: tuple[list[Any], ...]
     sums: npt.NDArray[np.object_]

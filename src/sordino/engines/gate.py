@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.exact import show
@@ -55,24 +56,36 @@ class Admitted:
     cells: str = ""
 
 
+FileIdentity: TypeAlias = tuple[int, int, int, int]
+
+_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+"""What DuckDB adds to the name of a file for the logs of changes that are not in it yet, and are read with it."""
+
+
 @dataclass(frozen=True)
 class PinnedFile:
-    """A source file as it was when the session opened."""
+    """A file that a source is read from, the source itself or a log beside it, as it was when the session opened.
+
+    The identity is None for a log that was not there.
+    """
 
     table: str
+    source: Path
     path: Path
-    identity: tuple[int, int, int, int]
+    identity: FileIdentity | None
 
     def expect_unchanged(self) -> None:
         """Refuse if the file was replaced or written to since."""
         if _identity(self.path) != self.identity:
-            value = f"tables.{self.table}.source = {show(str(self.path))}"
+            value = f"tables.{self.table}.source = {show(str(self.source))}"
             rule = "the file is not the one that this session opened: it was changed, replaced or removed"
+            if self.path != self.source:
+                rule += f", by its log of changes {show(self.path.name)}"
             raise InvalidInput(value, rule, "Nothing was charged. Open a new session to ask the file as it is now.")
 
 
-def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """Device, number, size and time of a plain file; None for anything else. Nothing is opened, so a pipe cannot hang it."""
+def _identity(path: Path) -> FileIdentity | None:
+    """Device, number, size and time of a plain file; None for anything else. Nothing is opened, so no pipe hangs."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -93,8 +106,21 @@ def pinned(tables: Iterable[Table]) -> tuple[PinnedFile, ...]:
             raise unreadable(table, there)
         if not os.access(path, os.R_OK):
             raise unreadable(table, "reading it is not permitted")
-        found.append(PinnedFile(table.name, path, identity))
+        found.append(PinnedFile(table.name, path, path, identity))
+        if table.source.kind == "duckdb":
+            found += _logs(table, path)
     return tuple(found)
+
+
+def _logs(table: Table, path: Path) -> Iterator[PinnedFile]:
+    """The logs that may be beside a DuckDB file: also beside the one that a link leads to, which DuckDB looks for."""
+    for file in dict.fromkeys((path, path.resolve())):
+        for suffix in _LOGS:
+            log = file.with_name(file.name + suffix)
+            identity = _identity(log)
+            if identity is None and log.exists():
+                raise unreadable(table, f"its log of changes, {show(log.name)}, is not a plain file")
+            yield PinnedFile(table.name, path, log, identity)
 
 
 def unreadable(table: Table, reason: str) -> InvalidDeclaration:

@@ -1,7 +1,7 @@
-"""Work that lets signals through: Ctrl-C in the middle of a statement is KeyboardInterrupt, whatever the engine makes of it.
+"""Work that lets signals through: Ctrl-C amid a statement is KeyboardInterrupt, whatever the engine makes of it.
 
-Python tells signals to the main thread only, and only between its own steps. An engine that looks for them itself turns what
-their handlers raise into an error of its own. So the main thread waits, and another one works.
+Python tells signals to the main thread only, and only between its own steps. An engine that looks for them itself
+turns what their handlers raise into an error of its own. So the main thread waits, and another one works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TICK = 0.05
 
 
 def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
-    """What the work gives or raises; an exception of a signal stops it, waits for its end, and goes on to the caller."""
+    """What the work gives or raises; an exception of a signal stops it, waits for its end, and reaches the caller."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     results: list[T] = []

@@ -1,4 +1,4 @@
-"""The end of a ledger at some moment, to be kept elsewhere: whoever holds it can tell an older or rewritten copy later."""
+"""The end of a ledger at some moment, to be kept elsewhere: whoever holds it can tell an older or rewritten copy."""
 
 from __future__ import annotations
 

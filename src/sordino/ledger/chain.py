@@ -1,7 +1,8 @@
 """Entries of a ledger, each bound to all before it by a hash.
 
-An entry is one line of canonical JSON that holds its number, the SHA-256 of the line before it, and the facts. Whoever knows
-the last hash and the count can tell whether any earlier byte was changed, removed, added or moved: `sha256sum` is enough.
+An entry is one line of canonical JSON that holds its number, the SHA-256 of the line before it, and the facts. Whoever
+knows the last hash and the count can tell whether any earlier byte was changed, removed, added or moved: `sha256sum`
+is enough.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 __all__ = ["START", "Broken", "Entry", "Link", "Row", "breaks", "canonical", "digest", "linked"]
@@ -67,6 +69,11 @@ class Entry:
         return Row(self.sequence, text, digest(text))
 
     @staticmethod
+    def after(link: Link, kind: str, facts: Mapping[str, Any]) -> Entry:
+        """The entry that continues the chain which ended like this, made now."""
+        return Entry(link.sequence + 1, link.hash, kind, _now(), facts)
+
+    @staticmethod
     def of(row: Row) -> Entry:
         """The entry of a stored row whose hash was checked."""
         try:
@@ -85,6 +92,10 @@ class Entry:
         return entry
 
 
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces."""
     return _ENCODER.encode(value)
@@ -96,7 +107,7 @@ def digest(text: str | bytes) -> str:
 
 
 def linked(rows: Iterable[Row], start: Link = START) -> Iterator[tuple[Entry, str]]:
-    """The entries of rows that continue the chain which ended at `start`, each with its hash; Broken where one does not."""
+    """The entries of rows that continue a chain from its end `start`, each with its hash; Broken where one does not."""
     last = start
     for row in rows:
         entry, found = _checked(row, last)

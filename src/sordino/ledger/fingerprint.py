@@ -1,8 +1,9 @@
 """Which data an entry speaks of, without saying anything about them.
 
 A fingerprint is a keyed hash over the size and a sample of the blocks of a file: cheap for any size, equal for equal
-files. Whoever lacks the key can neither guess nor confirm from it what is in the file; the key stays in the ledger's own
-storage and is in no entry, receipt or export. It helps to tell files apart, and does not prove that they are equal.
+files. Whoever lacks the key can neither guess nor confirm from it what is in the file; the key stays in the ledger's
+own storage and is in no entry, receipt or export. It helps to tell files apart, and does not prove that they are
+equal.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _BLOCK, _BLOCKS = 2**16, 64
 
 
 def sample(path: Path) -> bytes:
-    """A digest of the size and of up to 64 blocks, among them the first and the last; the whole of a file under 4 MiB."""
+    """A digest of the size and of up to 64 blocks, the first and the last included; all of a file under 4 MiB."""
     if not path.is_file():  # to open a pipe would wait for ever
         raise OSError(f"{path.name} is not a plain file")
     taken = hashlib.sha256()

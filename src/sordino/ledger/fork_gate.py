@@ -1,7 +1,8 @@
 """No process is forked while one of its threads is inside SQLite.
 
-A forked child has one thread, and a copy of all that SQLite knows: also of locks that another thread was holding, which
-nobody gives back there. It would wait for them in vain, even in a new session, or crash when it closes what it inherited.
+A forked child has one thread, and a copy of all that SQLite knows: also of locks that another thread was holding,
+which nobody gives back there. It would wait for them in vain, even in a new session, or crash when it closes what it
+inherited.
 """
 
 from __future__ import annotations
@@ -9,49 +10,56 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections import Counter
 from collections.abc import Iterator
 
-__all__ = ["PATIENCE", "enter", "entered", "is_clean", "leave"]
+__all__ = ["PATIENCE", "Stay", "enter", "entered", "is_clean", "leave"]
 
 PATIENCE = 60.0
 """How many seconds a fork waits for other threads at most; a child that was forked then is refused."""
 
-# can be taken again by its thread: the garbage collector may close a connection at any step, also in here
+
+class Stay:
+    """One time that a thread is inside."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+
+# The garbage collector may close a connection, and so come by here, at any step, also amid one of ours. So the lock can
+# be taken again by its thread, and what is inside is a set: to add and to discard are one step each, which counting is
+# not.
 _changed = threading.Condition(threading.RLock())
-_inside: Counter[int] = Counter()
+_inside: set[Stay] = set()
 _forking: int | None = None
 """The thread that forks, if one does."""
 _clean = True
 
 
-def enter() -> int:
-    """This thread goes into SQLite: waits while another one forks. Returns which thread it is, for `leave`."""
-    me = threading.get_ident()
+def enter() -> Stay:
+    """This thread goes into SQLite: waits while another one forks. What it returns is for `leave`."""
+    stay = Stay()
     with _changed:
-        while _forking not in (None, me) and not _inside[me]:
+        while _forking not in (None, stay.thread) and stay.thread not in _threads():
             _changed.wait()
-        _inside[me] += 1
-    return me
+        _inside.add(stay)
+    return stay
 
 
-def leave(thread: int) -> None:
-    """The thread comes out again, once for each time that it went in; another one may say so for it."""
+def leave(stay: Stay) -> None:
+    """The thread comes out again; another one may say so for it."""
     with _changed:
-        _inside[thread] -= 1
-        if _inside[thread] <= 0:
-            del _inside[thread]
-            _changed.notify_all()
+        _inside.discard(stay)
+        _changed.notify_all()
 
 
 @contextlib.contextmanager
 def entered() -> Iterator[None]:
     """Inside for a while."""
-    thread = enter()
+    stay = enter()
     try:
         yield
     finally:
-        leave(thread)
+        leave(stay)
 
 
 def is_clean() -> bool:
@@ -59,8 +67,12 @@ def is_clean() -> bool:
     return _clean
 
 
+def _threads() -> set[int]:
+    return {stay.thread for stay in _inside.copy()}
+
+
 def _others() -> bool:
-    return any(thread != threading.get_ident() for thread in list(_inside))
+    return bool(_threads() - {threading.get_ident()})
 
 
 def _before() -> None:

@@ -13,7 +13,7 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """Rows in a list. One ledger uses it, which lets one thread in at a time, so every step is a transaction of its own."""
+    """Rows in a list. One ledger uses it, which lets in one thread at a time, so every step is a transaction."""
 
     place = "in memory"
     durable = False

@@ -1,7 +1,7 @@
-"""Entries before a checkpoint, read one by one when somebody asks for them, and believed only where hashes bind them to it.
+"""Entries before a checkpoint, read one by one when asked for, and believed only where hashes bind them to it.
 
-Each checkpoint holds the hash of the checkpoint before it, and the lines in between are linked. So few lines show whether
-an old one is what it was: the checkpoints after it, and those up to the next of them.
+Each checkpoint holds the hash of the checkpoint before it, and the lines in between are linked. So few lines show
+whether an old one is what it was: the checkpoints after it, and those up to the next of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["EVERY", "Past", "is_due", "resumed"]
 EVERY = 1024
 """After how many entries a checkpoint is written."""
 _BY_ANALYST = 4
-"""And after how many for each analyst: what checkpoints hold stays a small part of the chain, however many there are."""
+"""And after how many for each analyst: checkpoints stay a small part of the chain, however many there are."""
 _MARK = '"kind":"checkpoint"'
 
 

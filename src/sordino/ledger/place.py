@@ -19,7 +19,7 @@ __all__ = ["Place"]
 
 @dataclass(frozen=True)
 class Place:
-    """How to look for a ledger somewhere, to make one and to open it; `shown` is how messages call it, without passwords."""
+    """How to look for a ledger somewhere, make one and open it; `shown` is its name in messages, without passwords."""
 
     shown: str
     exists: Callable[[], bool]

@@ -1,7 +1,8 @@
 """A ledger in a PostgreSQL database, beside others: its rows carry its name.
 
-A writer locks the note of the last entry, so there is one at a time. When a commit returns, the server has flushed it, and
-so has a synchronous standby where there is one. A commit that was not confirmed has failed; it is never tried again.
+A writer locks the note of the last entry, so there is one at a time. When a commit returns, the server has flushed it,
+and so has a synchronous standby where there is one. A commit that was not confirmed has failed; it is never tried
+again.
 """
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ def _connect(at: Address) -> _Connection:
 
 
 def _timed(statement: sql.SQL) -> sql.Composed:
-    """How long to wait for a lock, and for an answer; after as long the server gives up on a writer that has stopped."""
+    """How long to wait for a lock or an answer; after as long the server gives up on a writer that has stopped."""
     return statement.format(lock=f"{int(PATIENCE * 1000)}ms", answer=f"{int(PATIENCE * 2000)}ms")
 
 

@@ -1,4 +1,4 @@
-"""The address of a ledger in PostgreSQL: what a client of PostgreSQL needs to connect, and the name of the ledger there."""
+"""The address of a ledger in PostgreSQL: what a client needs to connect, and the name of the ledger there."""
 
 from __future__ import annotations
 

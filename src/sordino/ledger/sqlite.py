@@ -1,7 +1,8 @@
 """A ledger in one SQLite file.
 
-Rollback journal and synchronous=EXTRA: when a commit returns, the row is on the disk, and so is the removal of the journal
-that would undo it. A file comes into being whole, under its name, or not at all; one that exists is never made anew.
+Rollback journal and synchronous=EXTRA: when a commit returns, the row is on the disk, and so is the removal of the
+journal that would undo it. A file comes into being whole, under its name, or not at all; one that exists is never made
+anew.
 """
 
 from __future__ import annotations
@@ -68,23 +69,23 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 _ABANDONED: list[object] = []
-"""Connections of a process that forked amid a transaction: closing them in the child could undo what the parent writes."""
+"""Connections of a process that forked amid a transaction: closing them in the child could undo the parent's work."""
 
 
 class _Transaction:
     """Which thread is inside a transaction of a store, if one is; known also to whoever closes what was left open."""
 
     def __init__(self) -> None:
-        self.thread: int | None = None
+        self.stay: fork_gate.Stay | None = None
 
     def begun(self) -> None:
-        if self.thread is None:
-            self.thread = fork_gate.enter()
+        if self.stay is None:
+            self.stay = fork_gate.enter()
 
     def over(self, process: int) -> None:
-        thread, self.thread = self.thread, None
-        if thread is not None and os.getpid() == process:
-            fork_gate.leave(thread)
+        stay, self.stay = self.stay, None
+        if stay is not None and os.getpid() == process:
+            fork_gate.leave(stay)
 
 
 def _close(connection: Any, process: int, transaction: _Transaction) -> None:

@@ -1,7 +1,8 @@
 """What the entries of a ledger say together: the terms in force, what was spent and by whom, and what became of it.
 
-A state is a fold over the entries; nothing else is remembered, so nothing can disagree with the chain. It may start at a
-checkpoint, which holds the sums of all entries before it; what single ones say is then read when somebody asks (past.py).
+A state is a fold over the entries; nothing else is remembered, so nothing can disagree with the chain. It may start at
+a checkpoint, which holds the sums of all entries before it; what single ones say is then read when somebody asks
+(past.py).
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class State:
         return state
 
     def summary(self) -> dict[str, Any]:
-        """The facts of a checkpoint that would follow now: all sums, and the charges before the last one settled since."""
+        """The facts of a checkpoint that would follow now: all sums, and older charges that were settled since."""
         if self.terms is None:
             raise Broken("the first entry does not declare a budget")
         by_name = sorted(self.tallies.items(), key=lambda each: (each[0] is not None, each[0] or ""))
@@ -140,7 +141,8 @@ class State:
     def read(self, entry: Entry, hash_: str, *, strictly: bool = False) -> None:
         """Take in the next entry of a checked chain.
 
-        `strictly` also asks whether each charge was within the budget: some at once, so `check_budget` ends the reading.
+        `strictly` also asks whether each charge was within the budget: some at once, so `check_budget` ends the
+        reading.
         """
         if self.terms is None and entry.kind != "declare":
             raise Broken("the first entry does not declare a budget")
@@ -247,7 +249,7 @@ class State:
             total, by[analyst] = total + receipt.charge, own + receipt.charge
 
     def _add_up(self) -> None:
-        """Bring the sums up to date: equal charges, of which there are many, are multiplied and not added one by one."""
+        """Bring the sums up to date: equal charges, of which there are many, are multiplied, not added one by one."""
         if not self._due:
             return
         total, by = self._spent, dict(self._spent_by)
@@ -276,7 +278,7 @@ class State:
         return {name: Tally(made, self._answered[name], self._spent_by[name]) for name, made in self._made.items()}
 
     def meter(self, analyst: str | None = None) -> TwoMeterFilter:
-        """What may still be spent by an analyst: within the whole budget, and within a sub-budget where there are any."""
+        """What an analyst may still spend: within the whole budget, and within a sub-budget where there are any."""
         return self._meter(analyst, self.spent, self.spent_by(analyst))
 
     def _meter(self, analyst: str | None, spent: Charge, spent_by: Charge) -> TwoMeterFilter:

@@ -1,7 +1,7 @@
 """Where a ledger's rows are kept: the one plug of the ledger. A new kind of place is one file and its conformance test.
 
-A store knows nothing of budgets. It keeps rows and answers, gives one writer at a time a transaction that is durable when
-`commit` returns, and turns every failure of its own into a LedgerError; it never retries a commit that failed.
+A store knows nothing of budgets. It keeps rows and answers, gives one writer at a time a transaction that is durable
+when `commit` returns, and turns every failure of its own into a LedgerError; it never retries a commit that failed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sordino.ledger.chain import Link, Row
 __all__ = ["NOT_GRANTED", "Busy", "Store"]
 
 NOT_GRANTED = "Nothing was granted."
-"""What became of a request that met a failure; another outcome is told by whoever knows that a charge came before it."""
+"""What became of a request that met a failure; another outcome is told by whoever knows of a charge before it."""
 
 
 class Busy(Exception):
@@ -29,7 +29,7 @@ class Store(Protocol):
     durable: bool
 
     def begin(self) -> None:
-        """Start a transaction as the only writer; waits for another one, and refuses with LedgerUnavailable in the end."""
+        """Start a transaction as the only writer; waits for another one, and in the end refuses (LedgerUnavailable)."""
 
     def commit(self) -> None:
         """Make the transaction durable. If it fails the outcome is unknown, and the caller must grant nothing."""
@@ -38,7 +38,7 @@ class Store(Protocol):
         """Undo the transaction; never fails."""
 
     def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
-        """The rows with larger numbers, up to `until`, in order; read a few at a time, so that writers need not wait."""
+        """The rows with larger numbers, up to `until`, in order; a few at a time, so that writers need not wait."""
 
     def find(self, request: str) -> int | None:
         """The number of the row that is kept under a request."""

@@ -58,7 +58,7 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Terms:
-    """The lineage of the data (its protected tables by name, each with its unit and neighbour relation) and the allowance.
+    """The lineage of the data (protected tables by name, each with its unit and neighbour relation) and the allowance.
 
     The lineage names whose privacy the budget is about. It does not depend on where the data are stored, so that a new
     export of the same table continues the same ledger.
@@ -107,7 +107,7 @@ _AMOUNT = re.compile(r"(0|[1-9][0-9]{0,2999})(?:/([1-9][0-9]{0,2999}))?")
 
 
 def short(charge: Charge) -> Charge:
-    """A charge on the ledger's grid, rounded up to it: decimals and floats in use, and fractions such as 1/3, are on it.
+    """A charge on the ledger's grid, rounded up to it: decimals and floats in use, and fractions like 1/3, are on it.
 
     So all sums are short as well. Else an analyst could make them ever longer, by denominators without common factors.
     """

@@ -1,7 +1,8 @@
-"""What this machine has seen of ledgers, in a folder of its user: a second place that a swapped ledger file does not change.
+"""What this machine has seen of ledgers, in a folder of its user: a second place, which a swapped file does not change.
 
-It notices that a ledger is gone, was replaced or put back to an older state, is used in two copies, or that the same data
-are asked through another ledger. It is a help: without the folder all works, and an anchor kept elsewhere does more.
+It notices that a ledger is gone, was replaced or put back to an older state, is used in two copies, or that the same
+data are asked through another ledger. It is a help: without the folder all works, and an anchor kept elsewhere does
+more.
 """
 
 from __future__ import annotations

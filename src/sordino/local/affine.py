@@ -121,7 +121,7 @@ class AffineSubset(Frequency):
         return counts
 
     def supports_of_cells(self, cells: Counts) -> Counts:
-        """The same from a table of reports: for each multiplier the sums over windows of shifts, read at every category."""
+        """The same from a table of reports: for each multiplier sums over windows of shifts, read at every category."""
         points, size = self.points, self.size
         table = cells.reshape(points, points)
         counts = np.zeros(self.categories, np.int64)
@@ -147,7 +147,7 @@ def _sums_on_a_circle(table: Counts, size: int) -> Counts:
 
 
 def _sums_in_a_tree(table: Counts, size: int) -> Counts:
-    """At place y the sum over the columns b with b XOR y XOR size < size: at their highest different bit, size has a one.
+    """At place y the sum over columns b with b XOR y XOR size < size: at their highest different bit, size has a one.
 
     So on the way up from y, the sum of the other half is added wherever size has a one.
     """

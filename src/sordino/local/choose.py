@@ -1,6 +1,7 @@
 """Which protocol is best: the least variance, and among equals the shortest report.
 
-The summed variance of all shares does not depend on the truth (protocols.md), so that there is one order for every question.
+The summed variance of all shares does not depend on the truth (protocols.md), so that there is one order for every
+question.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ __all__ = ["Client"]
 class Client:
     """One person's side of a repeated collection. Keep it between reports: a new one spends anew.
 
-    Privacy: `spent` is the loss so far between any two histories that change at the same times. *When* a value changes or
-    returns is not hidden (repeated.md): that shows in the long run, whatever the protocol's epsilons.
+    Privacy: `spent` is the loss so far between any two histories that change at the same times. *When* a value changes
+    or returns is not hidden (repeated.md): that shows in the long run, whatever the protocol's epsilons.
     """
 
     def __init__(self, protocol: Repeated) -> None:

@@ -1,7 +1,7 @@
 """Sets that speak for their members: how likely, and how large they are best.
 
-A report is one of many sets of `size` out of `points`, `odds` times likelier if it holds the truth. If every pair of points
-lies in equally many sets, all below follows from size, points and odds alone. Proof in protocols.md.
+A report is one of many sets of `size` out of `points`, `odds` times likelier if it holds the truth. If every pair of
+points lies in equally many sets, all below follows from size, points and odds alone. Proof in protocols.md.
 """
 
 from __future__ import annotations

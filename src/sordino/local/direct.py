@@ -1,7 +1,7 @@
 """Direct answers: k-ary randomized response, the best protocol for few categories.
 
-Theorem. A report is log(odds)-differentially private: it is the true category with probability odds/(odds + k - 1), and each
-other one with probability 1/(odds + k - 1). Proof in protocols.md.
+Theorem. A report is log(odds)-differentially private: it is the true category with probability odds/(odds + k - 1),
+and each other one with probability 1/(odds + k - 1). Proof in protocols.md.
 """
 
 from __future__ import annotations

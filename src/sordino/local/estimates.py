@@ -25,8 +25,9 @@ _SHOWN = 12
 class Frequencies:
     """Estimated shares, one for each category, with standard errors and an interval for each.
 
-    The shares are unbiased, so that one can fall outside [0, 1]; the intervals never do. Each interval holds at the stated
-    confidence by itself: for the share among those who answered, or (`population`) among those they were drawn from.
+    The shares are unbiased, so that one can fall outside [0, 1]; the intervals never do. Each interval holds at the
+    stated confidence by itself: for the share among those who answered, or (`population`) among those they were drawn
+    from.
     """
 
     answers: int

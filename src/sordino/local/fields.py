@@ -1,7 +1,7 @@
 """Finite fields, for maps of which it is known exactly how often they meet: primes, and powers of two up to 2^24.
 
-Elements are the whole numbers below the order; in powers of two their bits are polynomials, added by XOR. The same lines
-serve Python integers and NumPy arrays, but for `products`, which is for arrays and quick.
+Elements are the whole numbers below the order; in powers of two their bits are polynomials, added by XOR. The same
+lines serve Python integers and NumPy arrays, but for `products`, which is for arrays and quick.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What all protocols for categories share: a report speaks for some categories, more often for the true one.
 
-Theorem. If a report speaks for the true category with probability `own` and for any other with probability `other`, then
-(share of reports that speak for j - other)/(own - other) is an unbiased estimate of the share of j. Proof in protocols.md.
+Theorem. If a report speaks for the true category with probability `own` and for any other with probability `other`,
+then (share of reports that speak for j - other)/(own - other) is an unbiased estimate of the share of j. Proof in
+protocols.md.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Frequency(ABC):
         return np.arange(self.categories)
 
     def loss(self) -> FiniteLoss:
-        """The privacy loss of one report: it speaks for the one truth only, for the other only, or for both or neither."""
+        """The privacy loss of one report: it speaks for one truth only, for the other only, or for both or neither."""
         odd = (self.own - self.other) / (self.odds - 1)
         rest = 1 - (self.odds + 1) * odd
         sides = (self.odds * odd, odd), (odd, self.odds * odd)
@@ -162,7 +163,7 @@ class Frequency(ABC):
         return self.variance(persons, 1) + (self.categories - 1) * self.variance(persons, 0)
 
     def persons_needed(self, error: Number, confidence: Number = 0.95, *, population: bool = False) -> int:
-        """How many must answer for every share to be within `error` of the truth, each at this confidence, whatever it is.
+        """How many must answer for every share to be within `error` of the truth, each at this confidence.
 
         By the normal law of estimates; of those who answered, or of the population, which takes more.
         """

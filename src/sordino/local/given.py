@@ -50,7 +50,7 @@ def missing_answer() -> InvalidInput:
 
 
 def is_column(values: Any) -> bool:
-    """Whether values come one for each person: no text or bytes, no frame, no set, which forgets how many said the same."""
+    """Whether values come one for each person: no text or bytes, no frame, no set, which drops equal ones."""
     if isinstance(values, str | bytes | bytearray | Set | Mapping) or not hasattr(values, "__len__"):
         return False
     return len(getattr(values, "shape", (0,))) == 1

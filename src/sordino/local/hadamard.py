@@ -1,7 +1,7 @@
 """Hadamard response: the two halves into which a random parity splits the categories; the cheapest to collect.
 
-Theorem. A report r is log(odds)-differentially private; it speaks for those x for which (x + 1) AND r has an even number of
-ones, which is true for half of all reports whatever the truth else. Proof in protocols.md.
+Theorem. A report r is log(odds)-differentially private; it speaks for those x for which (x + 1) AND r has an even
+number of ones, which is true for half of all reports whatever the truth else. Proof in protocols.md.
 """
 
 from __future__ import annotations

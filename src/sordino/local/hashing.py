@@ -1,7 +1,7 @@
 """Optimised local hashing: hash the category to few values by a random linear map, and report map and randomized value.
 
-Theorem. A report is log(odds)-differentially private, and two categories collide under exactly (g^(t-1) - 1)/(g^t - 1) of
-the maps, g being the number of values and t that of digits. Proof in protocols.md.
+Theorem. A report is log(odds)-differentially private, and two categories collide under exactly (g^(t-1) - 1)/(g^t - 1)
+of the maps, g being the number of values and t that of digits. Proof in protocols.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MOST_VALUES = 2**12
 class LocalHashing(Frequency):
     """Report a map and the randomized hash value: the whole number map * values + value.
 
-    A category is its digits in base g = `values`, a map is as many digits, not all zero; the hash is their inner product
-    in the field of g elements.
+    A category is its digits in base g = `values`, a map is as many digits, not all zero; the hash is their inner
+    product in the field of g elements.
 
     Example:
         >>> h = LocalHashing.calibrated(epsilon=1, categories=4096)
@@ -60,7 +60,7 @@ class LocalHashing(Frequency):
 
     @classmethod
     def calibrated(cls, *, epsilon: Number, categories: Categories) -> Self:
-        """The number of hash values with the least variance that is epsilon-differentially private: near e^epsilon + 1."""
+        """The number of hash values with the least variance that is epsilon-private: near e^epsilon + 1."""
         odds, (count, _) = odds_below(epsilon), counted(categories, cls.most)
         near = min(math.floor(odds) + 1, next_prime(count), _MOST_VALUES)
         fit = [g for g in range(2, next_prime(near + 1) + 1) if is_order(g) and _fits(g, count)]

@@ -1,7 +1,7 @@
 """Heavy hitters: the frequent values among very many possible ones, found by growing their prefixes.
 
-Theorem. A report is log(odds)-differentially private, and everyone sends one: a level, drawn without looking at the value,
-and the hashed and randomized prefix of that level. Proof, and what the intervals promise, in heavy_hitters.md.
+Theorem. A report is log(odds)-differentially private, and everyone sends one: a level, drawn without looking at the
+value, and the hashed and randomized prefix of that level. Proof, and what the intervals promise, in heavy_hitters.md.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class HeavyHitters:
         return FiniteLoss(*((*side, rest) if rest else side for side in sides))
 
     def least_share(self, persons: int) -> float:
-        """About the smallest share of so many persons that is found 19 times out of 20; 1 means that nothing is found."""
+        """About the smallest share of so many persons that is found 19 times out of 20; 1: nothing is found."""
         return min(1.0, least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most))
 
     def variance(self, persons: int, share: Number = 0) -> Fraction:
@@ -178,8 +178,8 @@ class HeavyHitters:
         return [rest[group == i] for i in range(self.levels.groups)]
 
     def find(self, reports: Reports, *, most: int | None = None, confidence: Number = 0.95) -> Found:
-        """The frequent values, with their shares of the population. All intervals hold together at the confidence, and so
-        does that every value found is truly somebody's: the group that confirms had no part in the search.
+        """The frequent values, with their shares of the population. All intervals hold together at the confidence, and
+        so does that every value found is truly somebody's: the group that confirms had no part in the search.
         """
         expected(self, reports, "search.randomize(values)")
         count = self.most if most is None else most

@@ -1,7 +1,8 @@
 """Intervals for a share, from how many reports speak for it: tests turned round, with the tails of the count's own law.
 
-Near the ends of [0, 1] the tails share the error unequally, since an estimate below 0 is no evidence against a share of 0:
-so that no interval is empty, and a share of exactly 0 is covered as often as any other. Argument in protocols.md.
+Near the ends of [0, 1] the tails share the error unequally, since an estimate below 0 is no evidence against a share
+of 0: so that no interval is empty, and a share of exactly 0 is covered as often as any other. Argument in
+protocols.md.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class SupportLaw:
         return float(self.own - self.other)
 
     def tails(self, counts: Floats, share: Floats, few: float) -> tuple[Floats, Floats]:
-        """P[count >= counts] and P[count < counts]: exact for one probability, and where the variance is below `few`; else
-        by the shifted binomial law with the same three cumulants.
+        """P[count >= counts] and P[count < counts]: exact for one probability, and where the variance is below `few`;
+        else by the shifted binomial law with the same three cumulants.
         """
         n, share = self.answers, np.broadcast_to(share, counts.shape)
         above = self._shifted(counts, share)

@@ -1,4 +1,4 @@
-"""The privacy parameter of every local protocol: how much likelier a report may be under one truth than under another."""
+"""The privacy parameter of every local protocol: how much likelier a report may be under one truth than another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _LARGEST, _LEAST = 100, Fraction(1, 10**12)
 def odds_below(epsilon: Number) -> Fraction:
     """A rational number just below e^epsilon, and above 1.
 
-    Rounded down to 64 bits of e^epsilon - 1, and one unit more, so that balls of 96 bits see that its logarithm is smaller.
+    Rounded down to 64 bits of e^epsilon - 1, and one unit more, so that balls of 96 bits see that its logarithm is
+    smaller.
     """
     read = positive("epsilon", epsilon)
     e = read.lower

@@ -1,7 +1,7 @@
 """One bit for a number: the mean of numbers in a known range, from one randomized bit each.
 
-Theorem. A report is log(odds)-differentially private: it is 1 with a probability that grows linearly from 1/(odds + 1) at
-`low` to odds/(odds + 1) at `high`. Proof in protocols.md.
+Theorem. A report is log(odds)-differentially private: it is 1 with a probability that grows linearly from 1/(odds + 1)
+at `low` to odds/(odds + 1) at `high`. Proof in protocols.md.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class OneBitMean:
     def estimate_from_counts(
         self, answers: int, counts: Counts, confidence: Number = 0.95, *, population: bool = True
     ) -> Mean:
-        """The mean from the number of ones; an interval that holds for the population, so also for those who answered."""
+        """The mean from the number of ones; its interval holds for the population, so also for those who answered."""
         del population
         law = SupportLaw(answers, self.own, self.other, population=True)
         share, (lower, upper) = law.share(counts), law.ends(counts, level(confidence))

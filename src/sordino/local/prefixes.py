@@ -1,6 +1,7 @@
-"""Counting hashed reports for many prefixes at once: hashes are linear in the bits of a prefix, so that they add up by XOR.
+"""Counting hashed reports for many prefixes at once: hashes are linear in a prefix's bits, so they add up by XOR.
 
-64 reports are one word of each bit of the hash; a prefix costs a few operations on words. The law is that of LocalHashing.
+64 reports are one word of each bit of the hash; a prefix costs a few operations on words. The law is that of
+LocalHashing.
 """
 
 from __future__ import annotations

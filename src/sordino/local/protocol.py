@@ -1,7 +1,7 @@
 """The plug: what every local protocol offers, and how a stored one is read back.
 
-A protocol is a frozen set of exact parameters. Clients call `randomize` or `randomize_one`; the collector counts reports
-and estimates. Nothing but reports ever leaves a client.
+A protocol is a frozen set of exact parameters. Clients call `randomize` or `randomize_one`; the collector counts
+reports and estimates. Nothing but reports ever leaves a client.
 """
 
 from __future__ import annotations

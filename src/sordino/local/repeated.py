@@ -73,7 +73,7 @@ class Repeated:
 
     @classmethod
     def calibrated(cls, *, permanent: Number, first: Number, categories: Categories, kind: str | None = None) -> Self:
-        """Private with epsilon `first` for one report and `permanent` for any number; the kind with the least variance."""
+        """Private with epsilon `first` for one report, `permanent` for any number; the kind with the least variance."""
         if kind is not None and kind not in _KINDS:
             raise InvalidInput(f"kind={show(kind)}", "the kind is 'direct' or 'unary'", "Leave it out for the better one.")
         found = [
@@ -87,7 +87,7 @@ class Repeated:
 
     @cached_property
     def keep(self) -> Fraction:
-        """The probability that a report repeats the permanent answer (or its bit) as it is, and is not drawn blindly."""
+        """The probability that a report repeats the permanent answer (or its bit), and is not drawn blindly."""
         return _slope(self.first) / _slope(self.permanent)
 
     def loss(self, reports: int | float = 1) -> FiniteLoss:
@@ -109,7 +109,7 @@ class Repeated:
         return self.permanent.loss() if found is None else found
 
     def client(self, stored: str | None = None) -> Client:
-        """A client that has reported nothing yet; or the one whose `to_json` is `stored`, which must be of this protocol."""
+        """A client that has reported nothing yet; or the one whose `to_json` is `stored`, of this protocol."""
         from sordino.local.client import Client
 
         if stored is None:

@@ -1,7 +1,7 @@
 """The nearest point of the simplex: shares that are not negative and sum to one.
 
-Theorem. It is no farther from the true shares than the estimates were. Proof: the simplex is convex and holds the truth, and
-the projection on a closed convex set brings no point farther from any point of the set.
+Theorem. It is no farther from the true shares than the estimates were. Proof: the simplex is convex and holds the
+truth, and the projection on a closed convex set brings no point farther from any point of the set.
 """
 
 from __future__ import annotations

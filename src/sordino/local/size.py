@@ -12,10 +12,10 @@ __all__ = ["persons_needed"]
 def persons_needed(
     epsilon: Number, categories: Categories, error: Number, confidence: Number = 0.95, *, population: bool = False
 ) -> int:
-    """How many must answer for every share to be within `error` of the truth, each at this confidence, whatever the truth.
+    """How many must answer for every share to be within `error`, each at this confidence, whatever the truth.
 
-    By the protocol that `choose` takes; every protocol has a method of this name for itself. With `population` the share is
-    that of the population they are drawn from, which takes more.
+    By the protocol that `choose` takes; every protocol has a method of this name for itself. With `population` the
+    share is that of the population they are drawn from, which takes more.
 
     Example:
         >>> persons_needed(epsilon=1, categories=16, error=0.01)

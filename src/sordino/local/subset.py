@@ -1,7 +1,7 @@
-"""Subset selection: report a random set of categories, the likelier if it holds the true one. No protocol has less variance.
+"""Subset selection: a random set of categories, the likelier if it holds the true one. No protocol has less variance.
 
-Theorem. A report is log(odds)-differentially private: every set of `size` categories that holds the truth is odds times as
-likely as every one that does not. Proof in protocols.md.
+Theorem. A report is log(odds)-differentially private: every set of `size` categories that holds the truth is odds
+times as likely as every one that does not. Proof in protocols.md.
 """
 
 from __future__ import annotations

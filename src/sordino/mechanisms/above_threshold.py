@@ -30,9 +30,9 @@ _MOST = 10**9
 class AboveThreshold(SingleUse):
     """Says of one value after the other whether it is at least a public threshold, about; ends after `most` times yes.
 
-    The noise on the threshold is drawn once, the noise on each value anew, and neither is ever shown. So an object is used
-    up, and cannot be copied, stored or taken along into another process. `monotone`: one person moves all values the same
-    way, up or down, each by at most `sensitivity`; this saves up to half of the noise.
+    The noise on the threshold is drawn once, the noise on each value anew, and neither is ever shown. So an object is
+    used up, and cannot be copied, stored or taken along into another process. `monotone`: one person moves all values
+    the same way, up or down, each by at most `sensitivity`; this saves up to half of the noise.
 
     Privacy: epsilon-differentially private for all answers together, for questions chosen adaptively.
 
@@ -91,7 +91,7 @@ class AboveThreshold(SingleUse):
         monotone: bool = False,
         step: Number = 1,
     ) -> Self:
-        """One that is epsilon-private for its whole life, with epsilon split between the two noises for the least variance.
+        """One that is epsilon-private for its whole life, epsilon split between the two noises for the least variance.
 
         Privacy: epsilon-differentially private, under both readings of a float.
         """
@@ -119,7 +119,8 @@ class AboveThreshold(SingleUse):
     def ask(self, value: Number, *, round_to_lattice: bool = False) -> bool:
         """Whether value + noise >= threshold + noise; BudgetExceeded after the last positive answer.
 
-        Privacy: part of what `loss()` states, if neighbouring data move each value by at most `sensitivity` on the lattice.
+        Privacy: part of what `loss()` states, if neighbouring data move each value by at most `sensitivity` on the
+        lattice.
         """
         self._expect_own_process()
         steps = self._steps("the value", value, round_to_lattice)
@@ -133,13 +134,13 @@ class AboveThreshold(SingleUse):
         return positive_answer
 
     def _reaches(self, steps: int, source: Bits) -> bool:
-        """Whether value and noise reach threshold and noise, in steps; the threshold's noise is drawn for the first one."""
+        """Whether value and noise reach threshold and noise, in steps; the threshold's is drawn for the first one."""
         if self.__secret is None:
             self.__secret = int(self.threshold / self.step) + self.threshold_noise.steps(source)
         return steps + self.question_noise.steps(source) >= self.__secret
 
     def interval(self, confidence: Number = 0.95, *, questions: int) -> float:
-        """With at least that probability, each of so many answers is right for values farther than this from the threshold.
+        """With at least that probability, each of so many answers is right for values this far from the threshold.
 
         Half of what may fail is given to the noise on the threshold, half to that on the values.
         """
@@ -175,7 +176,7 @@ def _coin(epsilon: Fraction) -> tuple[FiniteLoss, Fraction]:
 
 
 def _scales(epsilon: Fraction, sensitivity: Fraction, most: int, monotone: bool) -> tuple[Fraction, Fraction]:
-    """The scales of the noise on the threshold and on the values; the split is Lyu's, 1 : (2 most)^(2/3), near enough."""
+    """The scales of the noise on the threshold and on the values; the split is about Lyu's, 1 : (2 most)^(2/3)."""
     times = most if monotone else 2 * most
     ratio = Fraction(round(times ** (2 / 3) * 2**20), 2**20)
     first = epsilon / (1 + ratio)

@@ -76,8 +76,8 @@ class Additive(ABC):
     def release(self, value: Any, *, round_to_lattice: bool = False) -> Any:
         """The value or values with independent noise on each: a number, a list or an array, as it came.
 
-        Integers come back where the step is whole, floats otherwise. An array is int64, or of Python integers if a result
-        does not fit.
+        Integers come back where the step is whole, floats otherwise. An array is int64, or of Python integers if a
+        result does not fit.
 
         Privacy: exactly the guarantee of `loss(sensitivity)`, if neighbouring data move the values by at most
         `sensitivity` on the lattice. With `round_to_lattice` it is the sensitivity of the rounded values, which can be

@@ -1,8 +1,8 @@
 """Random bits: AES-256 in counter mode, keyed by the operating system.
 
-Privacy: the samplers' theorems assume independent fair bits. Replacing them by this stream costs at most the advantage of
-telling AES-256 from a random permutation, plus 2^-76 for each key's gigabyte (birthday bound on 2^26 blocks of 128 bits).
-There is no seed. Each thread has a stream of its own; a forked child starts with a new key.
+Privacy: the samplers' theorems assume independent fair bits. Replacing them by this stream costs at most the advantage
+of telling AES-256 from a random permutation, plus 2^-76 for each key's gigabyte (birthday bound on 2^26 blocks of 128
+bits). There is no seed. Each thread has a stream of its own; a forked child starts with a new key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How far weighted sums of noise reach: the half-width of c1*Z1 + ... + cd*Zd for rounded Laplace or Normal noise.
 
-Theorem. P[|c1*R1 + ... + cd*Rd| <= half_width] >= confidence for independent R = round(scale*Z). Proof in combination.md.
+Theorem. P[|c1*R1 + ... + cd*Rd| <= half_width] >= confidence for independent R = round(scale*Z). Proof in
+combination.md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DOUBT = {1: 1e-13, 2: 1e-12, 3: 1e-7, 4: 1e-5}
 
 @dataclass(frozen=True)
 class Noise:
-    """What was added to each whole number: rounded noise of one family and scale, in steps; family None means nothing."""
+    """What was added to each whole number: rounded noise of one family and scale, in steps; None means nothing."""
 
     family: Family | None
     scale: float | Fraction = 0
@@ -62,7 +63,8 @@ def half_width(
     """A q with P[|sum of coefficient * noise| <= q] >= confidence, for each vector along the last axis.
 
     `rounding` is how far rounding moves each noise at most: 1/2, or 0 for noise that is not rounded. Where only one
-    coefficient is not zero, q is the smallest; otherwise it exceeds the smallest by at most rounding * sum|c| and a hair.
+    coefficient is not zero, q is the smallest; otherwise it exceeds the smallest by at most rounding * sum|c| and a
+    hair.
 
     Example:
         >>> half_width("laplace", 2, [[1.0], [-3.0]], 0.95)
@@ -151,7 +153,7 @@ def _tail_inverse(scales: Floats, alpha: float) -> Floats:
 
 
 class _Two:
-    """P[|Z1 + r*Z2| > x] = e^-x (1 + r x f(y)/(1+r)), y = x(1-r)/r, f(y) = (1 - e^-y)/y: nothing cancels, also at r = 1."""
+    """P[|Z1 + r*Z2| > x] = e^-x (1 + r x f(y)/(1+r)), y = x(1-r)/r, f(y) = (1 - e^-y)/y; nothing cancels at r = 1."""
 
     def __init__(self, ratio: Floats) -> None:
         self.r = ratio
@@ -167,7 +169,7 @@ class _Two:
 
 
 class _Several:
-    """P[|S| > x] = sum of w_j e^(-x/c_j), w_j = prod of c_j^2/(c_j^2 - c_i^2) over i != j, relative to the first term."""
+    """P[|S| > x] = sum of w_j e^(-x/c_j), w_j = prod of c_j^2/(c_j^2 - c_i^2) over i != j, over the first term."""
 
     def __init__(self, scales: Floats) -> None:
         square = np.square(scales)
@@ -190,7 +192,7 @@ class _Several:
 
 
 def _apart(scales: Floats) -> Floats:
-    """The scales, sorted from the largest, enlarged until each exceeds the next by the gap; larger scales reach farther."""
+    """The scales from the largest on, enlarged until each exceeds the next by the gap; larger scales reach farther."""
     out = scales.copy()
     for j in range(scales.shape[1] - 2, -1, -1):
         out[:, j] = np.maximum(out[:, j], out[:, j + 1] * (1 + _GAP))

@@ -18,8 +18,8 @@ _MASK = np.int64(_WORD - 1)
 def bernoulli(probability: Fraction, count: int, bits: Bits) -> npt.NDArray[np.bool_]:
     """`count` independent events of exactly this probability in [0, 1].
 
-    An event is {U < probability} for a uniform U. Its first 63 bits decide, unless they are those of the probability; then
-    the rest of U is compared with the rest of the probability.
+    An event is {U < probability} for a uniform U. Its first 63 bits decide, unless they are those of the probability;
+    then the rest of U is compared with the rest of the probability.
     """
     words = bits.words(count) & _MASK
     first, rest = divmod(probability * _WORD, 1)
@@ -38,7 +38,7 @@ def _is_below(probability: Fraction, bits: Bits) -> bool:
 
 
 def uniform(below: int, count: int, bits: Bits) -> npt.NDArray[np.int64]:
-    """`count` independent uniform integers in [0, below), for below <= 2^63: words past the last whole round are redrawn."""
+    """`count` independent uniform integers in [0, below), at most 2^63: words past the last whole round are redrawn."""
     words = bits.words(count) & _MASK
     last = np.int64(_WORD - _WORD % below - 1)
     while (late := np.flatnonzero(words > last)).size:

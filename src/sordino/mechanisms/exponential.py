@@ -1,7 +1,7 @@
-"""The exponential mechanism: one candidate, drawn with probability proportional to size * exp(-rate * distance), exactly.
+"""The exponential mechanism: one candidate, with probability proportional to size * exp(-rate * distance), exactly.
 
-Theorem. If between neighbours the products rate * distance change by amounts that differ among the candidates by at most
-epsilon, one draw is epsilon-differentially private. Proof, and why the draw is exact, in exponential.md.
+Theorem. If between neighbours the products rate * distance change by amounts that differ among the candidates by at
+most epsilon, one draw is epsilon-differentially private. Proof, and why the draw is exact, in exponential.md.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _NEVER = 800
 def draw(sizes: Whole, distances: Whole, rate: Fraction, bits: Bits, *, always_refine: bool = False) -> int:
     """The place of one candidate, drawn with probability proportional to size * exp(-rate * distance).
 
-    Sizes are whole and at least 1, below 2^63; distances are whole, at least 0 and of any size; the rate is at least 0.
-    `always_refine` sends the draw through the arbitrary-precision path.
+    Sizes are whole and at least 1, below 2^63; distances are whole, at least 0 and of any size; the rate is at least
+    0. `always_refine` sends the draw through the arbitrary-precision path.
 
-    Privacy: epsilon-differentially private for fixed sizes, if rate * (distance on one - distance on the other neighbour)
-    stays, over all candidates, within an interval of length epsilon.
+    Privacy: epsilon-differentially private for fixed sizes, if rate * (distance on one - distance on the other
+    neighbour) stays, over all candidates, within an interval of length epsilon.
     """
     counts, gaps = _integers("sizes", sizes, 1), _integers("distances", distances, 0)
     if counts.dtype == object or len(counts) != len(gaps) or rate < 0:
@@ -148,7 +148,7 @@ def happens(exponent: Fraction, bits: Bits) -> bool:
 
 
 def happen(gaps: npt.NDArray[Any], rate: Fraction, bits: Bits, *, always_refine: bool = False) -> npt.NDArray[np.bool_]:
-    """Independent events of probability exp(-rate * gap), one for each whole gap of at least 0 (noisy_max.md, Theorem 1)."""
+    """Independent events of probability exp(-rate * gap), one for each whole gap >= 0 (noisy_max.md, Theorem 1)."""
     events = np.ones(len(gaps), bool)
     fast = not always_refine and _FAST_RATES[0] <= rate <= _FAST_RATES[1]
     cap = math.ceil(_NEVER / rate) if fast else 0

@@ -23,7 +23,8 @@ __all__ = ["Gaussian"]
 class Gaussian(Additive):
     """Normal noise of a given standard deviation on a public lattice.
 
-    Privacy: mu-Gaussian-private with mu = sensitivity/scale for values within L2 distance `sensitivity`, in any dimension.
+    Privacy: mu-Gaussian-private with mu = sensitivity/scale for values within L2 distance `sensitivity`, in any
+    dimension.
 
     Example:
         >>> g = Gaussian.calibrated(sensitivity=1, epsilon=1, delta=1e-6)
@@ -50,9 +51,8 @@ class Gaussian(Additive):
         `method="classic"` is the lecture notes' scale^2 = 2 s^2 log(2/delta)/epsilon^2, proven for epsilon <= 1 and
         delta <= 1/2 only; it is there for comparison and always adds more noise.
 
-        Privacy: (epsilon, delta)-differentially private for values within L2 distance `sensitivity`; the scale is rounded
-        up until ball arithmetic certifies it.
-        Source: Balle and Wang (2018), Theorem 8.
+        Privacy: (epsilon, delta)-differentially private for values within L2 distance `sensitivity`; the scale is
+        rounded up until ball arithmetic certifies it. Source: Balle and Wang (2018), Theorem 8.
         """
         s = positive("sensitivity", sensitivity, "It is how far one person can move the values, in L2 distance.")
         e = positive("epsilon", epsilon)

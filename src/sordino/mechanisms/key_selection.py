@@ -1,7 +1,7 @@
 """Which undeclared keys may be named: each key of the data by itself, with a probability that grows with its weight.
 
-Theorem. If one person moves the weights of all keys together by at most `l1`, and that of one key by at most `linf`, the
-set of published keys is (epsilon, delta)-differentially private. Proof in key_selection.md.
+Theorem. If one person moves the weights of all keys together by at most `l1`, and that of one key by at most `linf`,
+the set of published keys is (epsilon, delta)-differentially private. Proof in key_selection.md.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ _MOST_BITS = 1 << 14
 class KeySelection:
     """Publish a key of weight n with probability pi(n), the largest that this guarantee allows per unit of weight.
 
-    Weights are whole. A person who weighs `linf` in each of l1/linf keys, or less in more keys, is protected all the same.
+    Weights are whole. A person who weighs `linf` in each of l1/linf keys, or less in more keys, is protected all the
+    same.
 
-    Privacy: (epsilon, delta)-differentially private for neighbours whose weights differ by at most `l1` in total and at most
-    `linf` at any key. Adding or removing a person who weighs at most F in a key and k F in all is l1 = k F, linf = F;
-    replacing one is l1 = 2 k F, linf = F.
+    Privacy: (epsilon, delta)-differentially private for neighbours whose weights differ by at most `l1` in total and
+    at most `linf` at any key. Adding or removing a person who weighs at most F in a key and k F in all is l1 = k F,
+    linf = F; replacing one is l1 = 2 k F, linf = F.
 
-    Source: Desfontaines, Voss, Gipson, Mandayam, "Differentially private partition selection" (PoPETs 2022), Theorem 1, with
-    units of weight in place of persons.
+    Source: Desfontaines, Voss, Gipson, Mandayam, "Differentially private partition selection" (PoPETs 2022), Theorem
+    1, with units of weight in place of persons.
 
     Example:
         >>> selection = KeySelection.calibrated(epsilon=1, delta=1e-5, l1=1, linf=1)

@@ -1,8 +1,8 @@
 """Exact events in parallel lanes: 64 of one rational probability in each word, at about 8 fair bits an event.
 
 Theorem. Every bit of every word is 1 with exactly the given probability, independently of all others. Proof: lane i is
-the event {U_i < probability} for a uniform U_i whose binary digits are drawn first to last; the first digit in which U_i
-differs from the probability decides, and where the probability has no more digits, U_i is not below it.
+the event {U_i < probability} for a uniform U_i whose binary digits are drawn first to last; the first digit in which
+U_i differs from the probability decides, and where the probability has no more digits, U_i is not below it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Noisy max: the place of a large score among many, by permute-and-flip or by the exponential mechanism.
 
-Theorem. If one person moves each score by at most `sensitivity`, one selection is epsilon-differentially private. Its whole
-loss is at most that of Laplace noise (permute-and-flip), or of bounded range (exponential). Proofs in noisy_max.md.
+Theorem. If one person moves each score by at most `sensitivity`, one selection is epsilon-differentially private. Its
+whole loss is at most that of Laplace noise (permute-and-flip), or of bounded range (exponential). Proofs in
+noisy_max.md.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ _ENOUGH = 96
 class NoisyMax:
     """Pick one of many options whose scores are exact multiples of `step`, the better the likelier.
 
-    `monotone`: one person moves all scores the same way, up or down, each by at most `sensitivity`; this saves half of the
-    noise. `method="auto"` is permute-and-flip, whose error is never larger at the same epsilon.
+    `monotone`: one person moves all scores the same way, up or down, each by at most `sensitivity`; this saves half of
+    the noise. `method="auto"` is permute-and-flip, whose error is never larger at the same epsilon.
 
     Privacy: epsilon-differentially private. By permute-and-flip the loss is at most that of Laplace noise, rho =
-    epsilon + e^-epsilon - 1, about epsilon^2/2; the exponential mechanism is of bounded range, and its rho is epsilon^2/8.
+    epsilon + e^-epsilon - 1, about epsilon^2/2; the exponential mechanism is of bounded range, and its rho is
+    epsilon^2/8.
 
     Source: McKenna, Sheldon, "Permute-and-flip" (2020); McSherry, Talwar, "Mechanism design via differential privacy"
     (2007); the two losses: noisy_max.md.
@@ -129,14 +131,14 @@ class NoisyMax:
     def release(self, scores: Any, *, round_to_lattice: bool = False) -> int:
         """The place of one option, drawn by its score.
 
-        Privacy: the guarantee of `loss()`, if neighbouring data move each score by at most `sensitivity` on the lattice.
-        With `round_to_lattice` it is that of the rounded scores: see `sordino.rounded_sensitivity`.
+        Privacy: the guarantee of `loss()`, if neighbouring data move each score by at most `sensitivity` on the
+        lattice. With `round_to_lattice` it is that of the rounded scores: see `sordino.rounded_sensitivity`.
         """
         steps = self._steps(scores, round_to_lattice)
         return drawn(self, "release", steps, partial(self._place, _gaps(steps)))
 
     def select(self, options: Iterable[Option], scores: Any, *, round_to_lattice: bool = False) -> Option:
-        """One of the options, drawn by its score: the first score is that of the first option, whatever labels they have."""
+        """One of the options, drawn by its score: the first score is the first option's, whatever their labels."""
         try:
             listed = list(options)
         except TypeError:

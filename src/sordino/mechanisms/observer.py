@@ -1,8 +1,9 @@
 """The one door to random bits: what a mechanism draws, an audit can watch.
 
 A mechanism hands `drawn` what it was given and how to draw, and gets its bits there and nowhere else; so none can be
-overlooked. Usually nobody watches. A watcher decides what a call returns, so it can freeze outputs, never choose bits. It
-belongs to the context (`contextvars`) that set it: other threads, and threads started inside, are neither seen nor touched.
+overlooked. Usually nobody watches. A watcher decides what a call returns, so it can freeze outputs, never choose bits.
+It belongs to the context (`contextvars`) that set it: other threads, and threads started inside, are neither seen nor
+touched.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _current: ContextVar[Watcher | None] = ContextVar("sordino_watcher", default=Non
 def drawn(mechanism: Any, operation: str, value: Any, draw: Callable[[Bits], Output]) -> Output:
     """The output of one call of a mechanism: `draw` with the bits of this thread, or what the watcher decides.
 
-    `value` is all that the call depends on beside the mechanism's parameters. What `draw` calls inside is part of this call
-    and not seen again.
+    `value` is all that the call depends on beside the mechanism's parameters. What `draw` calls inside is part of this
+    call and not seen again.
     """
     watcher = _current.get()
     if watcher is None:

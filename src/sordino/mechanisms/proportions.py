@@ -27,10 +27,10 @@ class Estimate:
 
 
 def estimate(counts: Sequence[int], slope: Fraction, offset: Fraction, confidence: Number) -> Estimate:
-    """slope * share + offset for each share of the answers; its interval is Clopper and Pearson's for the share, mapped.
+    """slope * share + offset for each share of the answers; its interval is that of Clopper and Pearson, mapped.
 
-    The answers of one category are independent events whose probabilities average to the expected share. Hoeffding (1956):
-    such a count has lighter tails than the binomial with the average, so that the binomial interval covers.
+    The answers of one category are independent events whose probabilities average to the expected share. Hoeffding
+    (1956): such a count has lighter tails than the binomial with the average, so that the binomial interval covers.
     """
     level = float_upper(open_unit("confidence", confidence).upper)
     n = sum(counts)

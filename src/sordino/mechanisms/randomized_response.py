@@ -64,7 +64,7 @@ class RandomizedResponse:
 
     @classmethod
     def calibrated(cls, *, epsilon: Number, categories: int | Sequence[str] = 2) -> Self:
-        """The most truthful response that is epsilon-differentially private: e^epsilon/(e^epsilon + k - 1), rounded down."""
+        """The most truthful response that is epsilon-private: truth e^epsilon/(e^epsilon + k - 1), rounded down."""
         e = positive("epsilon", epsilon).lower
         count, _ = _categories(categories)
         # 56 bits of both truth - 1/k, which is about epsilon, and 1 - truth, which is about e^-epsilon; rounded down,

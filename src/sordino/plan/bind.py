@@ -134,7 +134,7 @@ class _Binder:
             cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
             fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable))
         parent = None if table.via is None else self._scan(self._tables[table.via.parent], table.via.parent)
-        person = table.person if parent is None else parent.whose.who
+        person = table.person if parent is None else _inherited(table, parent.whose.who)
         if person is not None and table.has_persons:
             fields.append(Field(person, name, PERSON, identity=table.name))
         self._scans += 1
@@ -183,12 +183,17 @@ class _Binder:
         first = _first(rows.source)
         relation = self._filtered(self.source(rows.source), first, rows.where)
         aggregates = outermost((item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate))
-        grouped = rows.keys is not None or bool(aggregates)
-        if grouped:
+        if rows.keys is not None or rows.having is not None or aggregates:
             relation = per_person(Names(relation, first), rows, self._fresh)
         elif rows.items or not rows.every:
             relation = derived(Names(relation, first), rows, self._fresh)
         return distinct(relation, self._fresh) if rows.distinct else relation
+
+
+def _inherited(table: dataset.Table, who: str) -> str:
+    """What the persons of a parent are called here: like there, unless a column or key of the table itself is called so."""
+    taken = {name.casefold() for name in (*table.columns, *table.identities)}
+    return next(name for name in (who, table.persons or who, f"{who} of {table.name}") if name.casefold() not in taken)
 
 
 def _expect_within_cut(expression: tree.Expression, names: Names) -> None:

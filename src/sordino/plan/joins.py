@@ -75,10 +75,11 @@ def _same_persons(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs, tab
     named = [(one, other) for pair in pairs for one in ours.identities(pair[0]) for other in theirs.identities(pair[1])]
     keyed = None if on_person else _keyed(named, tables)
     if not on_person and keyed is None:
-        person = left.whose.who
-        shown = ", ".join(one.name for one, _ in pairs)
+        one, other = left.whose.who, right.whose.who
+        how = f"USING ({one})" if one == other else f"ON {ours.first}.{one} = {join.right.name}.{other}"
+        shown = ", ".join(column.name for column, _ in pairs)
         rule = "protected tables are joined on the person, or on a declared key, so that each row belongs to one person"
-        hint = f"Write JOIN {join.right.name} USING ({person}), or ask about each table by itself."
+        hint = f"Write JOIN {join.right.name} {how}, or ask about each table by itself."
         raise InvalidInput(f"JOIN {join.right.name} ON {shown}", rule, hint)
     same = {(one.name.casefold(), other.name.casefold()) for one, other in pairs}
     matches = [

@@ -56,7 +56,9 @@ def _windows(names: Names, items: Sequence[tree.Output], fresh: Fresh) -> tuple[
         raise InvalidInput("OVER (...)", rule, "Declare the unit of the table as a column, or ask with GROUP BY.")
     found: dict[tree.Expression, Typed] = {}
     values: dict[str, exp.Expr] = {}
-    cells = [column(field.alias) for field in relation.fields if field.type is not None]
+    # keys that are no columns count too: a later join on them would tell rows apart that tie in all others
+    cells = [column(field.alias) if field.type is None else field.typed.sql for field in relation.fields
+             if field.alias != PERSON]  # fmt: skip
     for part in wanted:
         window, limits = _window(part) or (None, None)
         if window is None:
@@ -86,6 +88,9 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         rule = "a subquery may aggregate the rows of one person only; a sum over persons leaves with noise"
         hint = f"Write GROUP BY {person} in the subquery, or ask for the aggregate itself."
         raise InvalidInput("an aggregate in a subquery", rule, hint)
+    if rows.every:
+        rule = "a subquery with GROUP BY selects its keys, and aggregates of a person's rows"
+        raise InvalidInput("SELECT * with GROUP BY", rule, "Name the columns: SELECT person, COUNT(*) AS n, MAX(x) AS top.")
     fields: list[Field] = [field for field in relation.fields if field.alias == PERSON]
     known: dict[tree.Expression, Typed] = {}
     derived: dict[str, exp.Expr] = {}
@@ -168,6 +173,10 @@ def union(parts: Sequence[Relation], fresh: Fresh) -> Relation:
         if len(own) != len(columns[0]) or _person_places(part) != _person_places(first):
             rule = "the parts of a UNION ALL have the same number of columns, and the person in the same place"
             raise InvalidInput("UNION ALL", rule, "Select the same columns in the same order in each part.")
+    read = [table for part in parts for table in part.whose.tables]
+    if first.whose.owner == "row" and len(set(read)) < len(read):
+        rule = 'with unit = "row" each row is a person, who would count twice where a table stands in two parts'
+        raise InvalidInput("UNION ALL", rule, "Name each table once: SELECT ... FROM events WHERE a OR b.")
     aliases = [fresh() for _ in columns[0]]
     values: list[dict[str, exp.Expr]] = [{} for _ in parts]
     fields: dict[str, Field] = {}

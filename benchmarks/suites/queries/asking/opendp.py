@@ -1,8 +1,8 @@
 """OpenDP: queries on a lazy Polars frame, persons by identifier.
 
-Its noise on a count or a sum is Laplace, so releases are pure; a mean is a noisy sum over a noisy count, half of epsilon
-each. Of a person's cities it keeps the first three by name: a sample of them, its default, fails in Polars ("multiple
-fields with name 'city'").
+Its noise on a count or a sum is Laplace, so releases are pure; a mean is a noisy sum over a noisy count, half of
+epsilon each. Of a person's cities it keeps the first three by name: a sample of them, its default, fails in Polars
+("multiple fields with name 'city'").
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """Qrlew: rewrites SQL so that DuckDB draws the noise; measured is rewriting and running.
 
-It reads the bounds from a database, so a small SQLite table with the same columns stands in. It cuts off counts above the
-size it is told, which is the true one. It clips the norms of persons' sums, and has no MEDIAN.
+It reads the bounds from a database, so a small SQLite table with the same columns stands in. It cuts off counts above
+the size it is told, which is the true one. It clips the norms of persons' sums, and has no MEDIAN.
 """
 
 import tempfile

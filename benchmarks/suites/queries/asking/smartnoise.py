@@ -1,7 +1,7 @@
 """SmartNoise-SQL: a pandas reader, which copies the table into SQLite when it is opened.
 
-A person counts with ten rows in all. Its own account says that a query spends more than the epsilon it was given, so each
-case is asked twice: as it is, and with as much less as makes its account say 1. It refuses MEDIAN.
+A person counts with ten rows in all. Its own account says that a query spends more than the epsilon it was given, so
+each case is asked twice: as it is, and with as much less as makes its account say 1. It refuses MEDIAN.
 """
 
 import warnings

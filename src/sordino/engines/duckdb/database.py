@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 import numpy as np
 
+from sordino.engines.duckdb.after_fork import keep_in_children
 from sordino.engines.duckdb.locked import NOTHING_LOADED, lock, text
 from sordino.engines.duckdb.scratch import Scratch
 from sordino.engines.duckdb.sources import enter, one_file, quoted, share_key
@@ -75,6 +76,7 @@ class DuckDB:
         self._scratch = Scratch()
         # A connection made in a notebook kernel has a bar of its own that wants ipywidgets; a cursor has none.
         self._connection = duckdb.connect(":memory:").cursor()
+        keep_in_children(self._connection)
         try:
             self._open(tables, limits)
         except BaseException:

@@ -107,8 +107,11 @@ class Scope:
         if self.has(qualifier):
             rule = f"the table {shortened(qualifier)} occurs twice"
             raise refusal(self.text, node, (rule, "Join every table once, or give it another name with AS."))
-        if isinstance(source, Table) and one_of(source.table, [name for _, name in self.tables]):
-            source = replace(source, alias=qualifier)
+        taken, free = [name for _, name in self.tables], qualifier
+        if one_of(source.name, taken):
+            while one_of(free, taken):  # FROM visits AS a JOIN visits: the first is called visits in the tree
+                free += "_"
+            source = replace(source, alias=free) if isinstance(source, Table) else replace(source, name=free)
         return replace(self, tables=(*self.tables, (qualifier, source.name))), source
 
     def member(self, node: exp.Expression) -> Expression:

@@ -22,7 +22,7 @@ _LONGEST_JOINED, _MOST_JOINED = 10_000, 1000
 def _text_of(function: str, arguments: Sequence[Typed]) -> Text:
     type_ = arguments[0].type
     if not isinstance(type_, Text):
-        raise refuse(function, arguments, f"{function} needs a text first", "Pass a column declared as text or category.")
+        raise refuse(function, arguments, f"{function} needs a text first", "Pass a column of type text or category.")
     return type_
 
 
@@ -74,7 +74,7 @@ def _joined(x: Typed, y: Typed) -> Typed:
     if is_null_constant(x) or is_null_constant(y):
         return nodes.constant(None)
     if not isinstance(x.type, Text) or not isinstance(y.type, Text):
-        hint = "Numbers and dates do not become texts: group by them as keys of their own. Conditions are joined by OR."
+        hint = "Write OR between conditions; numbers and dates do not become texts."
         raise refuse("||", (x, y), "|| joins texts", hint)
     if x.type.longest is None or y.type.longest is None or x.type.longest + y.type.longest > _LONGEST_JOINED:
         # a text that is doubled again and again would take all memory

@@ -1,0 +1,47 @@
+"""Where the ledger of a dataset is, how a new one begins, and when one may be made."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from sordino.errors import LedgerUnavailable
+from sordino.ledger.chain import START, Entry, Row, digest
+from sordino.ledger.place import Place
+from sordino.ledger.recognition import ACCEPT
+from sordino.ledger.store import Store
+from sordino.ledger.terms import Terms
+from sordino.ledger.witness import Witness
+from sordino.query.dataset import Dataset
+
+__all__ = ["first_entry", "open_store", "place_of", "protected_files"]
+
+
+def place_of(dataset: Dataset) -> str | None:
+    """Where the ledger of a dataset is: as declared, or beside the declaration."""
+    return dataset.ledger or (None if dataset.file is None else str(dataset.file.with_suffix(".ledger")))
+
+
+def protected_files(dataset: Dataset) -> dict[str, Path | None]:
+    """The files of the tables that hold somebody's data; None for one in memory."""
+    return {name: table.source.path for name, table in dataset.tables.items() if not table.public}
+
+
+def first_entry(terms: Terms) -> tuple[Row, bytes]:
+    """The first entry of a new ledger, different from that of any other, and its secret."""
+    key = uuid.uuid4().bytes + uuid.uuid4().bytes
+    facts = {**terms.facts, "key": digest(key), "name": uuid.uuid4().hex}
+    return Entry.after(START, "declare", facts).row, key
+
+
+def open_store(place: Place, terms: Terms, witness: Witness | None, *, create: bool = True) -> Store:
+    """The store at a place; a new one only where none was ever seen."""
+    seen = None if witness is None else witness.recall(place.shown)
+    if not place.exists():
+        if seen is not None:
+            rule = f"it is gone: when it was last used here it had {seen.count} entries"
+            raise LedgerUnavailable(place.shown, rule, f"Put it back; nothing is granted without it. {ACCEPT}.")
+        if not create:
+            raise LedgerUnavailable(place.shown, "there is none yet", "It is made when the first session opens.")
+        place.create(*first_entry(terms))
+    return place.open()

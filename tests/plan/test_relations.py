@@ -1,0 +1,120 @@
+"""Relations by hand: what is known of their rows, and numbers small enough to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from engine_plug import exact_sums
+from plan.shop import declared, planned, shop, table
+from sordino.errors import InvalidInput
+from sordino.query.dataset import Dataset
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(SELECT x FROM deeds WHERE x > 1) AS s",
+        "(SELECT x FROM deeds UNION ALL SELECT x FROM events) AS s",
+        "(SELECT deeds.x FROM deeds JOIN regions USING (c)) AS s",
+    ],
+)
+def test_the_number_of_rows_is_not_known_where_some_may_be_missing(source: str) -> None:
+    """Of replaced rows the number is public, but not how many of them a condition leaves."""
+    entries = shop()
+    entries["deeds"] = {**entries["events"], "neighbors": "replace"}
+    entries["events"] = {**entries["events"], "neighbors": "replace"}
+    dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+    assert planned("SELECT AVG(x) AS m FROM (SELECT x FROM deeds) AS s", dataset).who.certain
+    assert not planned(f"SELECT AVG(x) AS m FROM {source}", dataset).who.certain
+
+
+def test_rows_that_differ_in_a_key_only_come_in_one_order() -> None:
+    """Equal in all columns, two orders still have different lines: which one is the first must not hang on the file."""
+    orders = pa.table({"customer_id": [1, 1], "id": [10, 11], "x": [5, 5], "c": ["A", "A"]})
+    entries = shop() | {"lines": {**shop()["lines"], "source": table(order_id=[11, 10], id=[1, 2], no=[1, 1])}}
+    text = (
+        "SELECT SUM(lines.x) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k FROM orders) "
+        "AS o JOIN lines ON o.id = lines.order_id WHERE k <= 1"
+    )
+    found = []
+    for source in (orders, orders.take([1, 0])):
+        dataset = Dataset(tables=entries | {"orders": {**entries["orders"], "source": source}}, budget={"epsilon": 1})
+        groups = exact_sums(planned(text, dataset), dataset)
+        found.append({name: own.tolist() for name, own in groups.vectors.items()})
+    assert found[0] == found[1] == {name: [[1]] for name in found[0]}
+
+
+def test_one_row_a_person_needs_no_bounds_and_joins_do() -> None:
+    """Nobody has two rows after GROUP BY on the person; beside a table of several rows the person has several again."""
+    single = "(SELECT customer_id, COUNT(*) AS k FROM orders GROUP BY customer_id) AS o"
+    assert planned(f"SELECT COUNT(*) AS n FROM {single}").whose.single
+    other = single.replace(" AS o", " AS p")
+    assert planned(f"SELECT COUNT(*) AS n FROM {single} JOIN {other} USING (customer_id)").whose.single
+    for text in (
+        f"{single} JOIN orders USING (customer_id)",
+        f"orders JOIN {single} USING (customer_id)",
+        "(SELECT customer_id, c, COUNT(*) AS k FROM orders GROUP BY customer_id, c) AS o",
+        "(SELECT DISTINCT customer_id, c FROM orders) AS o",
+        f"(SELECT customer_id, k FROM {single} UNION ALL SELECT customer_id, k FROM {single}) AS o",
+    ):
+        assert not planned(f"SELECT COUNT(*) AS n FROM {text}").whose.single, text
+    unbounded = declared()
+    free = {name: replace(one, max_rows=None, max_groups=None) for name, one in unbounded.tables.items()}
+    dataset = Dataset(tables=free, budget={"epsilon": 1, "delta": 0.01})
+    planned(f"SELECT k > 1 AS many, COUNT(*) AS n FROM {single} GROUP BY k > 1", dataset)
+    with pytest.raises(InvalidInput, match="max_rows"):
+        planned(f"SELECT COUNT(*) AS n FROM {single} JOIN orders USING (customer_id)", dataset)
+
+
+def total(text: str, **rows: pa.Table) -> list[int]:
+    """The only numbers of a question about the shop, some of whose tables have other rows."""
+    entries = shop() | {name: {**shop()[name], "source": source} for name, source in rows.items()}
+    dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+    (own,) = exact_sums(planned(text, dataset), dataset).vectors.values()
+    return [int(number) for row in own.tolist() for number in row]
+
+
+def test_running_windows_count_equal_rows_one_by_one() -> None:
+    """Of three equal rows the first has a running count of 1: 1 + 2 + 3, not 3 + 3 + 3."""
+    missing = pa.array([None] * 3, pa.int64())
+    rows = pa.table({"customer_id": [1, 1, 1], "id": missing, "x": [5, 5, 5], "c": ["A", "A", "A"]})
+    text = (
+        "SELECT SUM(k) AS s FROM (SELECT customer_id, CLAMP({} OVER (PARTITION BY customer_id ORDER BY x), 0, 90) AS k "
+        "FROM orders) AS o"
+    )
+    assert total(text.format("COUNT(*)"), orders=rows) == [6]
+    assert total(text.format("SUM(x)"), orders=rows) == [30]
+    assert total(text.format("ROW_NUMBER()"), orders=rows) == [6]
+
+
+def test_a_person_of_two_tables_may_have_the_rows_of_both() -> None:
+    """Within a person COUNT is cut to max_rows, 3 in each table; of both together to 6."""
+    both = "SELECT customer_id AS who, x FROM orders UNION ALL SELECT id AS who, x FROM customers"
+    text = f"SELECT SUM(n) AS s FROM (SELECT who, COUNT(*) AS n FROM ({both}) AS b GROUP BY who) AS p"
+    orders, customers = table(customer_id=[1] * 5, id=[1, 2, 3, 4, 5]), table(id=[1] * 5)
+    assert total(text, orders=orders, customers=customers) == [6]
+    text = "SELECT SUM(n) AS s FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) AS p"
+    assert total(text, orders=orders) == [3]
+
+
+def test_a_table_does_not_call_its_own_id_the_person() -> None:
+    """Customers are called id; orders, which have an id of their own, call them by their kind."""
+    entries = shop()
+    entries["customers"]["source"] = table(id=[1, 2])
+    entries["orders"] = {
+        "source": table(customer_id=[1, 1, 2], id=[10, 11, 20]), "via": {"customer_id": "customers.id"},
+        "columns": entries["orders"]["columns"], "max_rows": 3, "max_groups": 2,
+    }  # fmt: skip
+    dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+    counted = exact_sums(planned("SELECT COUNT(DISTINCT customer) AS n FROM orders", dataset), dataset)
+    assert [own.tolist() for own in counted.vectors.values()] == [[[2]]]
+    for text in (
+        "SELECT COUNT(DISTINCT id) AS n FROM orders",
+        "SELECT COUNT(*) AS n FROM orders JOIN customers ON orders.id = customers.id",
+        "SELECT COUNT(*) AS n FROM (SELECT id, COUNT(*) AS k FROM orders GROUP BY id) AS o",
+    ):
+        with pytest.raises(InvalidInput):
+            planned(text, dataset)
