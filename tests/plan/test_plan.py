@@ -322,7 +322,7 @@ def test_bad_offers_are_refused(cost: dict[str, Any], words: str) -> None:
         ("SELECT AVG(cots) FROM visits", "Did you mean 'cost'"),
         ("SELECT SUM(free) FROM visits", "Declare min and max"),
         ("SELECT free, COUNT(*) FROM visits GROUP BY free", "must be public"),
-        ("SELECT COUNT(DISTINCT ward) FROM visits", "counts persons"),
+        ("SELECT COUNT(DISTINCT pid) FILTER (WHERE age > 3) FROM visits", "into WHERE"),
         ("SELECT SUM(ward) FROM visits", "needs a number"),
         ("SELECT AVG(pid) FROM visits", "COUNT\\(DISTINCT pid\\)"),
         ("SELECT COUNT(*) FROM visits WHERE age", "condition"),

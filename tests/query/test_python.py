@@ -137,9 +137,9 @@ class TestTerms:
             lambda: so.date_diff("day", "a", UNTYPED),
             lambda: col("a").ilike(UNTYPED), lambda: so.concat(UNTYPED),
             lambda: so.mean(UNTYPED),
-            lambda: so.quantile("a", 2), lambda: so.quantile("a", "0.5"), lambda: so.count_distinct(col("a") + 1),
+            lambda: so.quantile("a", 2), lambda: so.quantile("a", "0.5"), lambda: so.count_distinct(),
             lambda: when(UNTYPED, 1),
-            lambda: so.count_distinct("a").where("b"), lambda: when("a >", 1), lambda: col("a") + count(),
+            lambda: so.sum("a") + col("b"), lambda: when("a >", 1), lambda: col("a") + count(),
             lambda: count().where(UNTYPED),
         ],
     )  # fmt: skip

@@ -61,7 +61,7 @@ def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) 
     read: dict[Expression, Argument] = {}
     for aggregate, name in asked.items():
         kind = kind_of(aggregate)
-        of: Arguments = () if kind.of_persons and scope.is_person(aggregate.arguments[0]) else aggregate.arguments
+        of = _of(aggregate, scope) if kind.of_persons else aggregate.arguments
         for expression in of:
             if expression not in read:
                 what = expression.name if isinstance(expression, tree.Column) else f"the argument of {name}"
@@ -71,6 +71,17 @@ def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) 
         kept = sums.setdefault(of, wanted) if kind.draws is None else drawn.setdefault((kind.name, of), wanted)
         kept.aggregates.append(aggregate)
     return _channels(sums, certain=certain), list(map(_column, drawn.values()))
+
+
+def _of(aggregate: Aggregate, scope: Asked) -> Arguments:
+    """The arguments: none where persons are counted."""
+    match aggregate.arguments:
+        case (tree.Case(((_, person),)),) if scope.is_person(person):
+            rule = "distinct persons are counted over all rows of the group"
+            raise InvalidInput("COUNT(DISTINCT ...) of persons with FILTER", rule, "Put the condition into WHERE.")
+        case (person,) if scope.is_person(person):
+            return ()
+    return aggregate.arguments
 
 
 def _channels(sums: Mapping[Arguments, _Wanted], *, certain: bool) -> list[Channel]:
