@@ -445,7 +445,10 @@ def _never_fails(seeds: Sequence[int], depth: int) -> int:
             ]
             chosen = [key, *rng.sample(values, 2)]
             query = tree.Query(
-                "data", tuple(tree.Output(f"o{i}", v) for i, v in enumerate(chosen)), make.one("truth", depth), (key,)
+                tree.Table("data"),
+                tuple(tree.Output(f"o{i}", v) for i, v in enumerate(chosen)),
+                make.one("truth", depth),
+                (key,),
             )
             try:
                 plan = session.preview(query, epsilon=1)
