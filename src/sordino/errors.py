@@ -19,8 +19,11 @@ LedgerWarning (a UserWarning)          the same data are asked through another l
 
 from __future__ import annotations
 
+from enum import Enum
+
 __all__ = [
     "BudgetExceeded",
+    "Code",
     "EngineFailed",
     "InvalidDeclaration",
     "InvalidInput",
@@ -110,15 +113,29 @@ class RequestRefused(SordinoError):
         return type(self), (self.request, self.rule, self.hint)
 
 
+class Code(Enum):
+    """What a refusal is about, where another module says it in words of its own: it goes by the code, never by the text."""
+
+    AGGREGATE = "an aggregate, where one row is meant"
+    DECLARATION = "advice to declare something"
+    JOINED_TEXTS = "two texts joined by ||"
+    QUERY_PART = "advice to use a part of a whole query"
+    STATEMENT = "a statement that does not only read"
+    SUBQUERY = "a second SELECT"
+    SYNTAX = "SQL that cannot be parsed"
+    TABLE_NAME = "a column of a table that is not there"
+    WINDOW = "a window function"
+
+
 class InvalidInput(SordinoError, ValueError):
     """A value that breaks a rule: the message says which value, which rule, and what to do instead."""
 
-    def __init__(self, value: str, rule: str, hint: str) -> None:
-        self.value, self.rule, self.hint = value, rule, hint
+    def __init__(self, value: str, rule: str, hint: str, code: Code | None = None) -> None:
+        self.value, self.rule, self.hint, self.code = value, rule, hint, code
         super().__init__(f"got {value}: {rule}. {hint}")
 
-    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str]]:
-        return type(self), (self.value, self.rule, self.hint)
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None]]:
+        return type(self), (self.value, self.rule, self.hint, self.code)
 
 
 class InvalidDeclaration(InvalidInput):

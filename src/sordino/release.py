@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
+from sordino.answer.answer import Answer, EstimateColumn, KeyColumn, ValueColumn
 from sordino.engines.engine import Exact
 from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
@@ -26,7 +26,8 @@ from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
 from sordino.plan.releases import Drawn, Sums
 from sordino.query import tree
-from sordino.query.aggregates.draws import Cells
+from sordino.query.aggregates.draws import Cells, Draws
+from sordino.query.aggregates.estimates import Chosen, Estimated
 from sordino.query.aggregates.partial import Integers
 
 __all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "release"]
@@ -87,7 +88,7 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
         if (shown := release.partial.public(own)) is not None:
             public[release.name] = shown
         start += release.partial.inputs
-    cells = {drawn.name: _cells(rest.pop(0), place, drawn.column.draws.first) for drawn in plan.drawn}
+    cells = {drawn.name: _cells(rest.pop(0), place, drawn.column.draws) for drawn in plan.drawn}
     return Groups(keys, vectors, public, cells, sums[:, start] if plan.private_keys else None)
 
 
@@ -196,14 +197,14 @@ def _rows(exact: Exact) -> list[tuple[Any, ...]]:
     return list(zip(*exact.keys, strict=True)) if exact.keys else [()] * len(exact.sums)
 
 
-def _cells(exact: Exact, place: dict[tuple[Any, ...], int], first: int) -> list[Cells]:
-    """For each group its values, counted from the first point of the grid, and their weights, sorted."""
+def _cells(exact: Exact, place: dict[tuple[Any, ...], int], draws: Draws) -> list[Cells]:
+    """For each group the places of its values and their weights, sorted."""
     *keys, column = exact.keys
-    cells, weights = np.array(column, np.int64) - first, exact.sums[:, 0].astype(np.int64)
+    cells, weights = draws.places(column), exact.sums[:, 0].astype(np.int64)
     rows = zip(*keys, strict=True) if keys else iter([()] * len(cells))
     places = np.fromiter((place.get(key, -1) for key in rows), np.int64, len(cells))
     order = np.lexsort((cells, places))
-    order = order[(weights[order] > 0) & (places[order] >= 0)]
+    order = order[(weights[order] > 0) & (places[order] >= 0) & (cells[order] >= 0)]
     starts = np.searchsorted(places[order], np.arange(len(place) + 1))
     sorted_cells, sorted_weights = cells[order], weights[order]
     return [(sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())]
@@ -226,12 +227,17 @@ def _drawn(release: Drawn, groups: list[Cells], plan: Plan) -> list[tuple[Any, .
     return [draws.draw(cells, release.epsilon, release.moved, confidence) for cells in groups]
 
 
-def _estimated(plan: Plan, name: str, value: tree.Expression, values: Mapping[str, Any], groups: int) -> EstimateColumn:
+def _estimated(
+    plan: Plan, name: str, value: tree.Expression, values: Mapping[str, Any], groups: int
+) -> EstimateColumn | ValueColumn:
+    found: Estimated | Chosen
     if isinstance(value, tree.Aggregate):
         release = plan.release(value)
         found = release.estimated(value, values[release.name], float(plan.cost.confidence))
     else:
         found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)
+    if isinstance(found, Chosen):
+        return ValueColumn(name, found.values)
     bounds = (0.0, None) if plan.cost.nonnegative and found.never_negative else (None, None)
     return EstimateColumn(name, found.estimates, found.whole, bounds)
 

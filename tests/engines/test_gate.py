@@ -676,7 +676,6 @@ KILLED = """
 import os, signal, sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from sordino.engines.duckdb import DuckDB
-from engine_plug import Plug
 engine = DuckDB([])
 (engine._scratch.path / "spilled.tmp").write_text("private rows")
 if len(sys.argv) > 2:

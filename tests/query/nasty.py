@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from query.reference import Cell, clean, real
+from sordino.engines.duckdb.writer import write
 from sordino.errors import InvalidInput
 from sordino.query import dataset, tree
 from sordino.query.meaning.domains import domain, domain_size
@@ -123,7 +124,7 @@ class Table:
 
     def run(self, expressions: Sequence[exp.Expression]) -> list[tuple[Cell, ...]]:
         """One column of results for each expression, all rows in one query."""
-        listed = ", ".join(f"{e.sql('duckdb')} AS c{i}" for i, e in enumerate(expressions))
+        listed = ", ".join(f"{write(e)} AS c{i}" for i, e in enumerate(expressions))
         return list(zip(*self.connection.execute(f"SELECT {listed} FROM rows ORDER BY id").fetchall(), strict=True))
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from query.nasty import COLUMNS, MODERATE, Expressions, Table, belongs, bind, column, number, raw_rows, same, table
 from query.reference import clean, evaluate
 from sordino.engines.duckdb import forms
+from sordino.engines.duckdb.writer import write
 from sordino.errors import InvalidInput
 from sordino.query import dataset
 from sordino.query.meaning import nodes
@@ -128,7 +129,7 @@ def test_reading_every_engine_type(declared: dataset.Column, engine_type: str, c
     for cell in [*cells, "NULL"]:
         connection.execute(f"INSERT INTO t VALUES ({cell})")
     found = read(declared, exp.column("x"))
-    cleaned = f"SELECT {found.sql.sql('duckdb')} FROM (SELECT {form} AS x FROM t)"
+    cleaned = f"SELECT {write(found.sql)} FROM (SELECT {form} AS x FROM t)"
     results = [r[0] for r in connection.execute(cleaned).fetchall()]
     assert results[-1] is None
     for got, (raw,) in zip(results, connection.execute(f"SELECT {form} FROM t").fetchall(), strict=True):
@@ -300,7 +301,7 @@ def test_conditions() -> None:
     with pytest.raises(InvalidInput, match="a number as a condition"):
         condition(Column("age"), column)
     share = indicator(condition(Call(">=", (Column("age"), Literal(65))), column))
-    assert (share.type, share.sql.sql("duckdb")[:5]) == (Number(Fraction(0), Fraction(1), Fraction(1)), "CAST(")
+    assert (share.type, write(share.sql)[:5]) == (Number(Fraction(0), Fraction(1), Fraction(1)), "CAST(")
     assert set(table().run([share.sql])[0]) <= {0, 1, None}
 
 

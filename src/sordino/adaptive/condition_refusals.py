@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.privacy.exact import show
 
 __all__ = ["of_a_condition", "of_its_types", "unknown_column", "unread_column"]
 
 _ALONE = "Write the condition alone, such as age >= 65."
-_SIGNS = {"&": "AND", "&&": "AND", "|": "OR", "~": "NOT", "!": "NOT"}
 _BY_ROW = "Compare columns with constants, such as age >= 65; find the constants by questions before."
-_RULES: tuple[tuple[str, str, str], ...] = (
-    ("an aggregate must stand alone", "a condition is about one row, and has no aggregate", _BY_ROW),
-    ("the smallest and largest values", "a condition is about one row, and has no aggregate", _BY_ROW),
-    ("single values are never shown", "a condition is about one row, and has no aggregate", _BY_ROW),
-    ("window functions", "a condition is about one row, and has no window", _BY_ROW),
-    ("exactly one SELECT", "a condition has no SELECT", _ALONE),
-    ("a question only reads", "a condition is no statement", _ALONE),
-    ("no table", "a condition is about one table, whose columns have plain names", "Write the column without a table."),
-    (
-        "the SQL is not understood",
-        "the condition is not understood from here on",
-        "Look for a missing value, bracket or quote.",
+_RULES: Mapping[Code | None, tuple[str, str]] = {
+    Code.AGGREGATE: ("a condition is about one row, and has no aggregate", _BY_ROW),
+    Code.WINDOW: ("a condition is about one row, and has no window", _BY_ROW),
+    Code.SUBQUERY: ("a condition has no SELECT", _ALONE),
+    Code.STATEMENT: ("a condition is no statement", _ALONE),
+    Code.TABLE_NAME: (
+        "a condition is about one table, whose columns have plain names",
+        "Write the column without a table.",
     ),
-)
-_QUERY_WORDS = ("SELECT", "GROUP BY", "HAVING", "Group by", "aggregate", "COUNT")
+    Code.SYNTAX: ("the condition is not understood from here on", "Look for a missing value, bracket or quote."),
+    Code.JOINED_TEXTS: ("|| is not supported", "Write OR."),
+}
 _FUNCTION = "Write a condition on columns, such as age >= 65, or ask with a function."
 _MOST_NAMED = 12
 
@@ -38,20 +34,14 @@ def of_a_condition(text: str, error: InvalidInput) -> InvalidInput:
     first = text.split(maxsplit=1)[0].upper() if text.split() else ""
     if first in ("SELECT", "WITH", "WHERE"):
         return UnsupportedSQL(f"a text that begins with {first}", "a question in SQL is a condition, no query", _ALONE)
-    sign = error.value.split(" at ")[0]
-    if sign in _SIGNS:
-        return UnsupportedSQL(error.value, f"{sign} is not supported", f"Write {_SIGNS[sign]}.")
-    for start, rule, hint in _RULES:
-        if error.rule.startswith(start):
-            return UnsupportedSQL(error.value, rule, hint)
-    hint = _FUNCTION if any(word in error.hint for word in _QUERY_WORDS) else error.hint
-    return type(error)(error.value, error.rule, hint)
+    if error.code in _RULES:
+        return UnsupportedSQL(error.value, *_RULES[error.code])
+    return type(error)(error.value, error.rule, _FUNCTION if error.code is Code.QUERY_PART else error.hint)
 
 
 def of_its_types(error: InvalidInput) -> InvalidInput:
     """A refusal of types without advice to declare them: those of a sample are what they are."""
-    hint = _FUNCTION if error.hint.startswith("Declare") else error.hint.replace(" declared as ", " of type ")
-    return type(error)(error.value, error.rule, hint)
+    return type(error)(error.value, error.rule, _FUNCTION if error.code is Code.DECLARATION else error.hint)
 
 
 def unknown_column(text: str, name: str, known: Sequence[str]) -> InvalidInput:

@@ -26,7 +26,7 @@ from sordino.query.tree import Expression, Order, Value
 if TYPE_CHECKING:
     from sordino.ledger.receipt import Receipt
 
-__all__ = ["Answer", "EstimateColumn", "KeyColumn", "nonnegative", "whole", "within"]
+__all__ = ["Answer", "EstimateColumn", "KeyColumn", "ValueColumn", "nonnegative", "whole", "within"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,10 @@ class KeyColumn:
         if any(isinstance(v, Fraction) for v in self.values):
             return [None if v is None else float(v) if isinstance(v, int | float | Fraction) else v for v in self.values]
         return list(self.values)
+
+
+class ValueColumn(KeyColumn):
+    """One value for each group that was drawn, such as the most frequent one; it has no interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +141,12 @@ class Answer:
     @property
     def keys(self) -> tuple[KeyColumn, ...]:
         """The columns that name the groups."""
-        return tuple(c for c in self.columns if isinstance(c, KeyColumn))
+        return tuple(c for c in self.columns if isinstance(c, KeyColumn) and not isinstance(c, ValueColumn))
+
+    @property
+    def answers(self) -> tuple[KeyColumn | EstimateColumn, ...]:
+        """The columns that were asked for about each group: noisy numbers, and values that were drawn."""
+        return tuple(c for c in self.columns if isinstance(c, EstimateColumn | ValueColumn))
 
     @property
     def estimates(self) -> tuple[EstimateColumn, ...]:
@@ -167,7 +176,8 @@ class Answer:
         """The ends of the interval of an answer with a single row."""
         only = self._only(name)
         if only not in self._labels:
-            raise InvalidInput(f"column {only!r}", "only noisy numbers have intervals", f"Try {self.estimates[0].name!r}.")
+            hint = f"Try {self.estimates[0].name!r}." if self.estimates else "Use value()."
+            raise InvalidInput(f"column {only!r}", "only noisy numbers have intervals", hint)
         low, high = self._labels[only]
         return self[low][0], self[high][0]
 
@@ -175,10 +185,10 @@ class Answer:
         if len(self) != 1:
             hint = "Use answer[name], rows() or to_pandas()."
             raise InvalidInput(f"an answer with {len(self)} rows", "there is not one number to give", hint)
-        if name is None and len(self.estimates) != 1:
-            hint = f"Name one of {', '.join(repr(c.name) for c in self.estimates)}."
-            raise InvalidInput("no name", f"the answer has {len(self.estimates)} numbers", hint)
-        return self.estimates[0].name if name is None else name
+        if name is None and len(self.answers) != 1:
+            hint = f"Name one of {', '.join(repr(c.name) for c in self.answers)}."
+            raise InvalidInput("no name", f"the answer has {len(self.answers)} numbers", hint)
+        return self.answers[0].name if name is None else name
 
     def rows(self) -> list[dict[str, Cell]]:
         """One dictionary per group, with the ends of intervals as `name_low` and `name_high`."""

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from sordino.answer.text import clean, key_text, number, percent, spread
+from sordino.errors import InvalidInput
 from sordino.privacy.picture import Picture, needs_altair
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ Kind = Literal["none", "ordered", "time", "side", "list"]
 
 def picture(answer: Answer) -> Picture:
     """The picture of an answer."""
+    if not answer.estimates:
+        rule = "only noisy numbers are drawn, and this answer has none"
+        raise InvalidInput(f"an answer with {', '.join(map(repr, answer.names))}", rule, "Print it, or use rows().")
     alt = needs_altair()
     kind = _kind(answer)
     count = min(len(answer), MOST) if kind == "list" else len(answer)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
+from sordino.answer.answer import Answer, EstimateColumn, KeyColumn, ValueColumn
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, show
 from sordino.query.aggregates.estimates import Estimates, Floats
@@ -146,7 +146,8 @@ def _json_cell(cell: Cell) -> Any:
 
 
 def _key_fields(column: KeyColumn) -> dict[str, Any]:
-    return {"key": column.name, "values": [v if type(v) in (str, int) else _stored(v) for v in column.values]}
+    kind = "value" if isinstance(column, ValueColumn) else "key"
+    return {kind: column.name, "values": [v if type(v) in (str, int) else _stored(v) for v in column.values]}
 
 
 def _estimate_fields(column: EstimateColumn) -> dict[str, Any]:
@@ -189,6 +190,8 @@ def _stored(value: object) -> Any:
 
 
 def _column(entry: dict[str, Any]) -> KeyColumn | EstimateColumn:
+    if set(entry) == {"value", "values"}:
+        return ValueColumn(_text(entry["value"]), tuple(_value(v) for v in _list(entry["values"])))
     if set(entry) == {"key", "values"}:
         return KeyColumn(_text(entry["key"]), tuple(_value(v) for v in _list(entry["values"])))
     if set(entry) != {"estimate", "integer", "bounds", "value", "low", "high"} or type(entry["integer"]) is not bool:

@@ -81,6 +81,7 @@ def preview(
     Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
     from sordino.plan.cost import Cost
+    from sordino.plan.explain import explain
     from sordino.plan.plan import make_plan
     from sordino.query.front.sql import parse
 
@@ -93,8 +94,7 @@ def preview(
     if show_sql:
         say(f"{plan.sql()};")
         return
-    lines = plan.explain().replace(f"\n{'':{_INDENT}}", " ")  # as long as they are, to be broken anew
-    text = lines.replace("pass rows=1000", "add --rows 1000")
+    text = explain(plan, assuming="add --rows 1000", folded=False)
     free = plan.charge.pure == 0 and not plan.charge.delta
     fits = "without end" if free else f"{meter.fits(plan.charge):,} answers like this one fit into what is left"
     say(folded(f"{text}\n  budget       {fits}; nothing was charged now", _INDENT))

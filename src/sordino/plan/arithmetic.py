@@ -131,11 +131,12 @@ class _Noisy:
         match value:
             case Aggregate():
                 release = self.find(value)
-                return release.estimated(value, self.values[release.name], float(self.confidence)).estimates
+                found = release.estimated(value, self.values[release.name], float(self.confidence))
+                if isinstance(found, Estimated):
+                    return found.estimates
             case Call(function, parts):
                 return _intervals(function, *(self.estimates(part) for part in parts))
-            case _:
-                raise AssertionError(value)
+        raise AssertionError(value)
 
     def _sum(self, linear: _Linear) -> Floats:
         """The weighted sums of the released numbers, exact up to the last rounding."""

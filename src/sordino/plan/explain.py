@@ -53,8 +53,8 @@ def _dropped(plan: Plan) -> list[str]:
     return [f"rows without a {whose.who} name nobody and are left out"] if whose.owner == "person" else []
 
 
-def explain(plan: Plan) -> str:
-    """The whole plan as text."""
+def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True) -> str:
+    """The whole plan as text; `assuming` is how a reader assumes a number of rows. Long lines are `folded`."""
     price = plan.price
     lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}"]
     lines += [f"  dropped      {line}" for line in _dropped(plan)]
@@ -95,11 +95,11 @@ def explain(plan: Plan) -> str:
     missing = [name for name, error in errors.items() if error is None and _depends(plan, name)]
     if missing:
         names = ", ".join(missing)
-        lines.append(f"  error        {names}: depends on the number of rows; pass rows=1000 to see it for 1000")
+        lines.append(f"  error        {names}: depends on the number of rows; {assuming} to see it for 1000")
     lines.append(f"  mechanism    {price.family} noise, {plan.note}")
     lines.append(f"  price        {_price(plan)}")
     lines.append(f"  charge       {_charge(plan)}")
-    return "\n".join(part for line in lines for part in _folded(line))
+    return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
 def _folded(line: str) -> list[str]:

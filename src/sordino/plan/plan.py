@@ -215,6 +215,9 @@ def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Dra
     """Draws whose intervals leave room for those that arithmetic combines with them."""
     values = [output.value for output in query.outputs]
     own = [value for value in values if any(aggregate in release.answers for aggregate in tree.aggregates_in(value))]
+    if not release.column.draws.is_number and any(not isinstance(value, tree.Aggregate) for value in own):
+        rule = "arithmetic is of numbers, and this is a value"
+        raise InvalidInput(f"{release.column.draws.noun} of {release.column.draws.what}", rule, "Ask for it by itself.")
     return replace(release, pieces=max((arithmetic.pieces(value, partial(_answering, asked)) for value in own), default=1))
 
 

@@ -22,7 +22,7 @@ from sordino.plan.channels import Channel, Column
 from sordino.plan.sensitivity import Contribution, Norm, Sensitivity, bounding
 from sordino.plan.statement import Statement
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
-from sordino.query.aggregates.estimates import Estimated
+from sordino.query.aggregates.estimates import Chosen, Estimated
 from sordino.query.aggregates.partial import Integers, Partial
 from sordino.query.tree import Aggregate
 
@@ -159,7 +159,7 @@ class Drawn(_Priced):
         """The aggregates that it answers."""
         return self.column.answers
 
-    def estimated(self, aggregate: Aggregate, drawn: list[tuple[Any, ...]], _confidence: float) -> Estimated:
+    def estimated(self, aggregate: Aggregate, drawn: list[tuple[Any, ...]], _confidence: float) -> Estimated | Chosen:
         """One aggregate of what was drawn, the confidence being part of the draws."""
         return self.column.draws.estimated(aggregate, drawn)
 

@@ -225,10 +225,12 @@ def _budget(place: Place, value: Any) -> tuple[Budget, Any]:
         raise place.lacks("epsilon", "a budget has an epsilon", "Add epsilon = 1.0 or the like.")
     for key, given in entries.items():
         number(place.at(key), given)
+    key = "epsilon"
     try:
-        return Budget(entries["epsilon"], entries.get("delta", Fraction(0))), entries.get("key_delta")
+        Budget(entries[key])
+        key = "delta"
+        return Budget(entries["epsilon"], entries.get(key, Fraction(0))), entries.get("key_delta")
     except InvalidInput as error:
-        key = "delta" if error.value.startswith("delta") else "epsilon"
         raise place.at(key).wrong(entries[key], error.rule, error.hint) from None
 
 

@@ -15,14 +15,14 @@ import zlib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.query.dataset import Kind, Source
 from sordino.query.declaration import UNFILLED, key_text, name_fault, source_kind, table_name
 
-__all__ = ["schema_stub", "source_columns"]
+__all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
 
 _LONGEST_HEADER = 2**20
 
@@ -37,7 +37,7 @@ _HINTS: Mapping[Kind, str] = {
 }
 _CSV_HINT = 'type = "int", "float", "bool", "date", "datetime", or "category" with values = [?]'
 
-Fields = Sequence[tuple[str, Kind | None, str]]
+Fields: TypeAlias = Sequence[tuple[str, Kind | None, str]]
 """Name, kind (None: not supported) and the source's own word for the type, column by column."""
 
 
@@ -119,7 +119,7 @@ def _parquet_fields(file: Path) -> Fields:
         schema = parquet.read_schema(file)
     except (lib.ArrowException, OSError, ValueError):
         raise _unreadable(file, "a Parquet file") from None
-    return [(field.name, _arrow_kind(field.type), _word(str(field.type))) for field in schema]
+    return [(field.name, _arrow_kind(field.type), type_word(str(field.type))) for field in schema]
 
 
 def _arrow_kind(kind: Any) -> Kind | None:
@@ -138,39 +138,16 @@ def _arrow_kind(kind: Any) -> Kind | None:
     return next((name for name, tried in tests.items() if any(test(kind) for test in tried)), None)
 
 
-_DUCKDB_KINDS: Mapping[Kind, frozenset[str]] = {
-    "int": frozenset(f"{u}{size}INT" for u in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE"))
-    | {"INTEGER", "UINTEGER"},
-    "float": frozenset({"FLOAT", "DOUBLE", "DECIMAL"}),
-    "bool": frozenset({"BOOLEAN"}),
-    "text": frozenset({"VARCHAR", "ENUM"}),
-    "date": frozenset({"DATE"}),
-    "datetime": frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}),
-}
-
-
 def _duckdb_fields(file: Path) -> dict[str, Fields]:
-    import duckdb
+    from sordino.engines.duckdb.schema import tables_of
 
-    columns = (
-        "SELECT table_name, column_name, data_type FROM information_schema.columns "
-        "WHERE table_catalog = current_database() AND table_schema = 'main' ORDER BY table_name, ordinal_position"
-    )
-    try:
-        with duckdb.connect(file, read_only=True) as connection:
-            rows = connection.execute(columns).fetchall()
-    except duckdb.Error:
-        raise _unreadable(file, "a DuckDB file") from None
-    tables: dict[str, list[tuple[str, Kind | None, str]]] = {}
-    for table, column, kind in rows:
-        if name_fault(table):
-            continue  # it could not be declared, either
-        word = "LIST" if kind.endswith("]") else _word(kind)  # INTEGER[] is no INTEGER
-        match = next((k for k, words in _DUCKDB_KINDS.items() if word in words), None)
-        tables.setdefault(table, []).append((column, match, word))
+    found = tables_of(file)
+    if found is None:
+        raise _unreadable(file, "a DuckDB file")
+    tables = {table: fields for table, fields in found.items() if not name_fault(table)}  # others cannot be declared
     if not tables:
         raise InvalidDeclaration(show(file.name), "its main schema holds no table", "Create one first.")
-    return dict(tables)
+    return tables
 
 
 def _csv_fields(file: Path) -> Fields:
@@ -191,7 +168,7 @@ def _csv_fields(file: Path) -> Fields:
     return [(name, "text", "text") for name in names]
 
 
-def _word(kind: str) -> str:
+def type_word(kind: str) -> str:
     """The word of a type without its parameters: those of an ENUM, also deep inside a STRUCT, are values of the data."""
     for bracket in "(<[":
         kind = kind.split(bracket)[0]

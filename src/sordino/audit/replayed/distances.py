@@ -81,7 +81,12 @@ def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
         if sensitivity.l0 is not None:
             found.append(Moved(name, "l0", sum(1 for d in differences if d), sensitivity.l0))
     found += [
-        Moved("Quantile", "l1", weight_moved(one.cells[drawn.name], other.cells[drawn.name]), drawn.moved)
+        Moved(
+            "Quantile" if drawn.column.draws.is_number else "Mode",
+            "l1",
+            weight_moved(one.cells[drawn.name], other.cells[drawn.name]),
+            drawn.moved,
+        )
         for drawn in plan.drawn
     ]
     selection = None if plan.selection is None else plan.selection.mechanism

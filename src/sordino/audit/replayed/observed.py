@@ -34,6 +34,7 @@ from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.plan.plan import Plan
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
+from sordino.query.aggregates.mode import ModeDraw
 from sordino.query.aggregates.quantiles import QuantileDraw
 
 __all__ = ["Distance", "call_cost", "call_distances", "declared_cost", "plan_cost", "plan_distance", "root_upper"]
@@ -84,7 +85,7 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
         return tuple(plan_distance(part) for part in parts)
     if isinstance(mechanism, Repeated):
         return (_distance("answers changed", Fraction(0), declared),)  # they are part of what must be equal
-    if isinstance(mechanism, QuantileDraw):
+    if isinstance(mechanism, QuantileDraw | ModeDraw):
         return (_distance("l1", _weights_apart(known.value, call.value), declared),)
     if isinstance(mechanism, NoisyMax | AboveThreshold):
         apart = _scores_apart(mechanism, known.value, call.value)
@@ -116,7 +117,7 @@ def call_cost(known: Call, call: Call) -> Cost:
     match mechanism:
         case Plan():
             return plan_cost(mechanism, known.value, call.value)
-        case QuantileDraw():
+        case QuantileDraw() | ModeDraw():
             return _bounded(mechanism.whole_rate * _weights_apart(known.value, call.value))
         case NoisyMax():
             return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
@@ -162,7 +163,7 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
             return NO_COST
         case RandomizedResponse() | Frequency() | OneBitMean() | HeavyHitters() as response if declared is not None:
             return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
-        case QuantileDraw() as draw if declared is not None:
+        case (QuantileDraw() | ModeDraw()) as draw if declared is not None:
             return _bounded(draw.whole_rate * declared)
     return None
 

@@ -8,13 +8,14 @@ GROUP BY, JOIN and = agree (gate.md), which they do not for floats (NaN, -0.0) a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import assert_never
 
 from sordino.engines.gate import Identity
-from sordino.query.dataset import Column
+from sordino.query.dataset import Column, Kind
 from sordino.query.types import Number
 
-__all__ = ["TEXT", "WHOLE_NUMBERS", "cell", "convertible", "identity", "typed_text"]
+__all__ = ["TEXT", "WHOLE_NUMBERS", "cell", "convertible", "identity", "kind_of", "typed_text"]
 
 WHOLE_NUMBERS, TEXT = "whole numbers", "text"
 
@@ -24,6 +25,14 @@ _MOMENT = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"]
 _ZONED, _ZONED_FINE = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the calendar's ends, in microseconds since 1970
 _WITH_OFFSET = ":[0-9]{2}([.][0-9]+)? ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_FITTING: Mapping[Kind, frozenset[str]] = {
+    "int": _WHOLE,
+    "float": _REAL,
+    "bool": frozenset({"BOOLEAN"}),
+    "text": frozenset({"VARCHAR", "ENUM"}),
+    "date": frozenset({"DATE"}),
+    "datetime": _MOMENT | {_ZONED, _ZONED_FINE},
+}
 _OF_TEXT = {"int": "HUGEINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP"}
 
 
@@ -112,18 +121,15 @@ def typed_text(column: Column | None, raw: str) -> str:
     return raw if kind is None else f"TRY_CAST({raw} AS {kind})"
 
 
+def kind_of(engine_type: str) -> Kind | None:
+    """The kind as which a column of this type is declared at first; None where none reads it."""
+    return next((kind for kind, types in _FITTING.items() if _name(engine_type) in types), None)
+
+
 def convertible(engine_type: str) -> str:
     """What to do about a type that does not fit, in words."""
     name = _name(engine_type)
-    fitting = {
-        "int": name in _WHOLE,
-        "float": name in _REAL,
-        "bool": name == "BOOLEAN",
-        "text": name in ("VARCHAR", "ENUM"),
-        "date": name == "DATE",
-        "datetime": name in _MOMENT or name in (_ZONED, _ZONED_FINE),
-    }
-    kinds = [f'"{kind}"' for kind, fits in fitting.items() if fits]
+    kinds = [f'"{kind}"' for kind, types in _FITTING.items() if name in types]
     if kinds and name not in ("FLOAT", "DOUBLE"):
         return f"It can be declared as {' or '.join(kinds)}; else convert it in the source."
     if kinds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from sqlglot import exp
 
 from sordino.query.aggregates.argument import Argument
-from sordino.query.aggregates.estimates import Estimated
+from sordino.query.aggregates.estimates import Chosen, Estimated
 from sordino.query.tree import Aggregate
 
 __all__ = ["Cells", "Draws"]
@@ -25,7 +26,7 @@ Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 class Draws(ABC):
     """What is drawn for each group, all of it for one epsilon.
 
-    `positions` is how many values there can be, publicly; the engine counts them from `first` on.
+    `positions` is how many values there can be, publicly.
     """
 
     noun: ClassVar[str]
@@ -37,11 +38,6 @@ class Draws(ABC):
         """How many different values there can be."""
 
     @property
-    def first(self) -> int:
-        """The number of the first one, as the engine counts them."""
-        return 0
-
-    @property
     def draws(self) -> int:
         """How many values are drawn for one group."""
         return 1
@@ -50,6 +46,15 @@ class Draws(ABC):
     @abstractmethod
     def label(self) -> str:
         """What is drawn, in words."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether what is drawn is a number with an interval."""
+        return True
+
+    @abstractmethod
+    def places(self, cells: Sequence[Any]) -> npt.NDArray[np.int64]:
+        """The places, from 0 on, of what the engine returns for values; negative where it is none of them."""
 
     @abstractmethod
     def value(self, argument: Argument) -> exp.Expr:
@@ -64,7 +69,7 @@ class Draws(ABC):
         """The same without chance, for public tables."""
 
     @abstractmethod
-    def estimated(self, value: Aggregate, drawn: list[tuple[Any, ...]]) -> Estimated:
+    def estimated(self, value: Aggregate, drawn: list[tuple[Any, ...]]) -> Estimated | Chosen:
         """The answer column of one aggregate, of what was drawn for each group."""
 
     @abstractmethod

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Estimated", "Estimates", "nonnegative", "whole", "within"]
+from sordino.query.tree import Value
+
+__all__ = ["Chosen", "Estimated", "Estimates", "nonnegative", "whole", "within"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,6 +51,13 @@ class Estimates:
     def mapped(self, function: Callable[[Floats], Floats]) -> Estimates:
         """A function that never falls, applied to the value and both ends."""
         return Estimates(*(function(x) for x in self._ends()))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One value for each group, which is no number with an interval."""
+
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)

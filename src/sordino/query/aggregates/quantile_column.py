@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from sqlglot import exp
 
 from sordino.privacy.exact import four_digits, readable
@@ -36,10 +38,9 @@ class QuantileColumn(Draws):
         """The points of the grid."""
         return self.points.cells + 1
 
-    @property
-    def first(self) -> int:
-        """The first point of the grid."""
-        return self.points.first
+    def places(self, cells: Sequence[Any]) -> npt.NDArray[np.int64]:
+        """Counted from the first point of the grid."""
+        return np.array(cells, np.int64) - self.points.first
 
     @property
     def draws(self) -> int:

@@ -71,7 +71,8 @@ class Question:
     skipped: int = 0
 
     def __init__(self, source: str | Source, session: Asks | None = None, **steps: Any) -> None:
-        object.__setattr__(self, "source", Table(calls.check_name(source)) if isinstance(source, str) else source)
+        derived = isinstance(source, Table | Subquery | Join)
+        object.__setattr__(self, "source", source if derived else Table(calls.check_name(source)))
         object.__setattr__(self, "session", session)
         for each in fields(self)[2:]:
             object.__setattr__(self, each.name, steps.get(each.name, each.default))

@@ -26,7 +26,7 @@ from sordino.query.tree import (
 )
 
 __all__ = ["DEEPEST", "LARGEST", "MOST_TABLES", "WITHIN_PERSON", "Shape", "check_query", "check_size", "children",
-           "expect_few_tables", "shape"]  # fmt: skip
+           "expect_few_tables", "shape", "within"]  # fmt: skip
 
 DEEPEST = 50
 """An expression may be nested this deep, so that no later step runs out of stack."""
@@ -51,26 +51,26 @@ def children(node: Expression) -> tuple[Expression, ...]:
         case Window(_, arguments, partition, order):
             return (*arguments, *partition, *(one for one, _ in order))
         case Member(column, rows):
-            return (column, *_within(rows))
+            return (column, *within(rows))
         case Column() | Literal():
             return ()
 
 
-def _within(source: Source | Rows | UnionAll) -> tuple[Expression, ...]:
+def within(source: Source | Rows | UnionAll) -> tuple[Expression, ...]:
     """The expressions directly within a source."""
     match source:
         case Table():
             return ()
         case Subquery(rows):
-            return _within(rows)
+            return within(rows)
         case Join(left, right, on, _, condition):
             pairs = tuple(column for pair in on for column in pair)
-            return (*_within(left), *_within(right), *pairs, *([] if condition is None else [condition]))
+            return (*within(left), *within(right), *pairs, *([] if condition is None else [condition]))
         case Rows():
             parts = [*(item.value for item in source.items), *(source.keys or ()), source.where, source.having]
-            return (*_within(source.source), *(part for part in parts if part is not None))
+            return (*within(source.source), *(part for part in parts if part is not None))
         case UnionAll(parts):
-            return tuple(one for part in parts for one in _within(part))
+            return tuple(one for part in parts for one in within(part))
 
 
 def expect_few_tables(source: Source | Rows | UnionAll) -> None:
@@ -137,7 +137,7 @@ def check_size(nodes: Iterable[Expression]) -> None:
 
 def check_query(query: Query) -> None:
     """Refuse a question whose expressions are too large together."""
-    parts = [*(output.value for output in query.outputs), *query.keys, query.where, query.having, *_within(query.source)]
+    parts = [*(output.value for output in query.outputs), *query.keys, query.where, query.having, *within(query.source)]
     check_size(part for part in parts if part is not None)
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
-from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.front.outputs import Answered, one_of
 from sordino.query.front.shapes import check_query, children, shape
 from sordino.query.front.sql_expressions import Reader
@@ -90,7 +90,7 @@ def _parsed(words: Words, before: tuple[object, ...] = ()) -> exp.Select:
         raise UnsupportedSQL(shortened(words.text), *COMBINED)
     if len(trees) != 1 or type(trees[0]) is not exp.Select:
         raise UnsupportedSQL(
-            shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly."
+            shortened(words.text), "exactly one SELECT can be asked", "Ask about a declared table directly.", Code.SUBQUERY
         )
     for name in trees[0].find_all(exp.Identifier):
         if re.fullmatch(r"\w+", name.this):
@@ -107,6 +107,7 @@ def _syntax_error(words: Words, error: ParseError) -> UnsupportedSQL:
         near,
         "the SQL is not understood from here on",
         "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
+        Code.SYNTAX,
     )
 
 

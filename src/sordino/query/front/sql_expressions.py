@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.aggregates.registry import Kind, named_in_sql
 from sordino.query.front.calls import (
     between,
@@ -32,7 +32,7 @@ from sordino.query.front.calls import (
 )
 from sordino.query.front.shapes import check_size
 from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
-from sordino.query.front.sql_tokens import shortened
+from sordino.query.front.sql_tokens import Reason, shortened
 from sordino.query.tree import Aggregate, Case, Column, Expression, Literal, Window
 
 __all__ = ["Reader"]
@@ -173,17 +173,17 @@ class Reader:
             raise
         except InvalidInput as error:
             told = refusal(self.text, node, (error.rule, error.hint))
-            raise UnsupportedSQL(f"{error.value} in {told.value}", error.rule, error.hint) from error
+            raise UnsupportedSQL(f"{error.value} in {told.value}", error.rule, error.hint, error.code) from error
         except RecursionError as error:  # a = b = c = ... nests without brackets
             raise refusal(self.text, node, ("it is nested too deep", "Ask several smaller questions.")) from error
         return result
 
-    def _refuse(self, node: exp.Expression, reason: tuple[str, str] | None = None) -> UnsupportedSQL:
-        rule, hint = reason or HINTS.get(type(node), UNKNOWN)
-        if "{0}" in hint:
+    def _refuse(self, node: exp.Expression, reason: Reason | None = None) -> UnsupportedSQL:
+        reason = reason or HINTS.get(type(node), UNKNOWN)
+        if "{0}" in reason[1]:
             named = node.this.sql() if isinstance(node.this, exp.Column) else "x"
-            hint = hint.format(shortened(named))
-        return refusal(self.text, node, (rule, hint))
+            reason = (reason[0], reason[1].format(shortened(named)), reason[2] if len(reason) == 3 else None)
+        return refusal(self.text, node, reason)
 
     def _expression(self, node: exp.Expression | None) -> Expression:
         if not isinstance(node, exp.Expression):
@@ -216,6 +216,7 @@ class Reader:
                 (
                     "an aggregate cannot be part of a row's value",
                     "Ask for each by itself and compute with the answers; HAVING filters groups by aggregates.",
+                    Code.AGGREGATE,
                 ),
             )
         return self.nested(node, found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import ErrorLevel, exp
 
-from sordino.errors import UnsupportedSQL
-from sordino.query.front.sql_tokens import CASTS, WINDOWS, place, shortened
+from sordino.errors import Code, UnsupportedSQL
+from sordino.query.front.sql_tokens import CASTS, WINDOWS, Reason, place, shortened
 
 __all__ = ["HINTS", "UNKNOWN", "arguments", "refusal"]
 
@@ -25,29 +25,37 @@ _HARMLESS: dict[type[exp.Expression], frozenset[str]] = {  # set by the dialect,
 _EXTREMES = (
     "the smallest and largest values are single persons' values, which are never shown",
     "Ask for QUANTILE({0}, 0.01) or QUANTILE({0}, 0.99).",
+    Code.AGGREGATE,
 )
 _SUBQUERY = (
     "a subquery stands in FROM, in WITH, after IN or after EXISTS; a number of it would be one about all persons",
     "Ask for that number first, and write the noisy answer into this question.",
+    Code.QUERY_PART,
 )
+_SINGLE = "single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE.", Code.AGGREGATE
 _PATTERN = "LIKE and ILIKE are the only patterns, without ESCAPE", "Write name ILIKE 'a%'."
-HINTS: dict[type[exp.Expression], tuple[str, str]] = {
+HINTS: dict[type[exp.Expression], Reason] = {
     exp.Min: _EXTREMES,
     exp.Max: _EXTREMES,
-    exp.Star: ("rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."),
+    exp.Star: ("rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost).", Code.QUERY_PART),
     exp.Window: WINDOWS,
     exp.Subquery: _SUBQUERY,
     exp.Select: _SUBQUERY,
     exp.Exists: _SUBQUERY,
     exp.Cast: CASTS,
-    exp.Tuple: ("lists are supported after IN only", "Write one expression, or GROUP BY a, b without brackets."),
-    exp.ArrayAgg: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
-    exp.GroupConcat: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
-    exp.First: ("single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE."),
+    exp.Tuple: (
+        "lists are supported after IN only",
+        "Write one expression, or GROUP BY a, b without brackets.",
+        Code.QUERY_PART,
+    ),
+    exp.ArrayAgg: _SINGLE,
+    exp.GroupConcat: _SINGLE,
+    exp.First: _SINGLE,
     exp.Escape: _PATTERN,
     exp.Distinct: (
-        "only COUNT(DISTINCT person) is supported",
-        "Leave DISTINCT out; the values of a column are the keys of GROUP BY.",
+        "only COUNT takes DISTINCT",
+        "Leave DISTINCT out; COUNT(DISTINCT x) counts values, GROUP BY x lists those that are public or frequent.",
+        Code.QUERY_PART,
     ),
     exp.Order: (
         "aggregates do not depend on the order of rows",
@@ -74,7 +82,7 @@ HINTS: dict[type[exp.Expression], tuple[str, str]] = {
 UNKNOWN = "it is not part of the supported SQL", "`sordino docs sql` shows what is."
 
 
-def refusal(text: str, node: exp.Expression, reason: tuple[str, str]) -> UnsupportedSQL:
+def refusal(text: str, node: exp.Expression, reason: Reason) -> UnsupportedSQL:
     """The error for a part of the text: what, where (the first name in it, where the parser tells), and what to write."""
     places = [(part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta]
     first, last = min((start for start, _ in places), default=0), max((end for _, end in places), default=0)

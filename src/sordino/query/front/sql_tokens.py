@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import TypeAlias
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sordino.errors import UnsupportedSQL
+from sordino.errors import Code, UnsupportedSQL
 from sordino.query.aggregates.registry import named_in_sql
 
 __all__ = [
@@ -25,7 +26,9 @@ __all__ = [
     "LONGEST",
     "MOST_JOINS",
     "MOST_TOKENS",
+    "ONE_SELECT",
     "WINDOWS",
+    "Reason",
     "Words",
     "place",
     "read_words",
@@ -37,6 +40,9 @@ MOST_TOKENS = 4000
 MOST_JOINS = 10
 DEEPEST_TEXT = 24
 """The parser takes up to 26 stack frames for one level of nesting, and Python allows 1000."""
+
+Reason: TypeAlias = tuple[str, str] | tuple[str, str, Code | None]
+"""Why a part is refused: the rule, what to write instead, and the code if others say it in their own words."""
 
 _T = TokenType
 _KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.OFFSET, _T.ASC,
@@ -50,26 +56,34 @@ _LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
 _DATES = {_T.DATE, _T.TIMESTAMPNTZ}
 _CASTS = {*_DATES, _T.INT, _T.BIGINT, _T.DOUBLE}
 _SIGNS = {_T.DASH, _T.PLUS}
+_LOGIC = {"&": "AND", "&&": "AND", "|": "OR", "~": "NOT", "!": "NOT"}
 _OPENING, _CLOSING = {_T.L_PAREN, _T.CASE}, {_T.R_PAREN, _T.END}
 
-_ONE_SELECT = (
+ONE_SELECT = (
     "exactly one SELECT can be asked",
     "Ask about a declared table directly; filter with WHERE and group with GROUP BY.",
+    Code.SUBQUERY,
+)
+_READING = (
+    "a question only reads: it must begin with SELECT",
+    "Write SELECT COUNT(*) FROM visits, for example.",
+    Code.STATEMENT,
 )
 _RECURSIVE = (
     "WITH RECURSIVE is not supported: its rows could depend on any number of others",
     "Write the steps out, each as a table of WITH.",
+    Code.QUERY_PART,
 )
-_READING = "a question only reads: it must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
 CASTS = (
     "casts are to DATE, TIMESTAMP, INTEGER, BIGINT and DOUBLE",
     "Write CAST(x AS DATE) or x::DATE, or leave it out: declared columns have their types. ROUND(x, 2) rounds.",
 )
 WINDOWS = (
     "a window looks at one person's rows, in SELECT of a subquery",
-    "For groups ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer, and ranks, shares and running totals can be "
-    "computed from it. For persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY day) AS k "
-    "FROM visits) AS v.",
+    "For groups ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer. Ranks, shares and running totals can be "
+    "computed from the answer: it is public. For persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person "
+    "ORDER BY day) AS k FROM visits) AS v.",
+    Code.WINDOW,
 )
 _PAIRS = (
     "two columns are not correlated by one aggregate",
@@ -80,6 +94,7 @@ _VALUES = (
     "single values are never shown, nor is their number",
     "Write GROUP BY on the column with COUNT(*) AS n: the answer lists its values, and ORDER BY n DESC LIMIT 1 gives "
     "the most frequent one.",
+    Code.AGGREGATE,
 )
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
 _SAMPLES = "samples are not supported", "Ask about all rows."
@@ -90,10 +105,10 @@ _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST
 _STATEMENTS = "CREATE", "DROP", "INSERT", "ALTER", "GRANT", "REVOKE", "INSTALL", "RETURNING", "ROLLBACK", "SUMMARIZE"
 _JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON visits.ward = wards.name."
 
-_REFUSED_WORDS: dict[str, tuple[str, str]] = {
+_REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
     "RECURSIVE": _RECURSIVE,
-    "LATERAL": _ONE_SELECT,
+    "LATERAL": ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
     "QUALIFY": WINDOWS,
     "INTO": _READING,
@@ -107,27 +122,27 @@ _REFUSED_WORDS: dict[str, tuple[str, str]] = {
     "XOR": ("XOR is not supported", "Write a <> b."),
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
 }
-_REFUSED_CALLS: dict[str, tuple[str, str]] = {
+_REFUSED_CALLS: dict[str, Reason] = {
     **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
-    **dict.fromkeys(("MODE", "APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
     **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
 }
-_REFUSED_PAIRS: dict[tuple[str, str], tuple[str, str]] = {
+_REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
     ("USING", "SAMPLE"): _SAMPLES,
     **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
-    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city."),
+    ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city.", Code.QUERY_PART),
     ("ORDER BY", "ALL"): ("the order must be named", "List the columns: ORDER BY n DESC."),
 }
-_REFUSED_SYMBOLS: dict[str, tuple[str, str]] = {
+_REFUSED_SYMBOLS: dict[str, Reason] = {
     **dict.fromkeys(("?", "$", ":", "@"), ("parameters are not supported", "Write the value into the question.")),
     "//": ("// is not supported", "Write FLOOR(a / b)."),
     "^": ("^ is a power in some dialects, exclusive OR in others", "Write POWER(x, 2) or x ** 2."),
     "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
-    "!": ("! is not supported", "Write NOT."),
+    **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
 }
 
 
@@ -232,7 +247,7 @@ def _type(text: str, token: Token) -> Token:
     return token
 
 
-def _refuse(text: str, token: Token, reason: tuple[str, str], shown: str | None = None) -> UnsupportedSQL:
+def _refuse(text: str, token: Token, reason: Reason, shown: str | None = None) -> UnsupportedSQL:
     where = place(text, token.start)
     return UnsupportedSQL(f"{shortened(shown or text[token.start : token.end + 1])} at {where}", *reason)
 
@@ -268,7 +283,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
         )
         raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
     _check_word(text, tokens, i, word, after, named=named)
-    if kind in _KEYWORDS or (kind in _DATES and after and after.token_type == _T.STRING):
+    dated = kind in _DATES and after is not None and after.token_type == _T.STRING
+    if dated or (kind in _KEYWORDS and not _is_name(kind, word, after)):
         return token
     if after and after.token_type == _T.STRING and after.start == token.end + 1:
         raise _refuse(text, token, ("only plain text in single quotes is supported", "Write 'text', or DATE '2024-01-31'."))
@@ -279,6 +295,13 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     if kind == wanted:
         return token
     return Token(wanted, token.text, token.line, token.col, token.start, token.end)
+
+
+def _is_name(kind: TokenType, word: str, after: Token | None) -> bool:
+    """Whether a keyword stands for a name here: `over` and `exists` without brackets, and partitioned_by, always."""
+    if kind == _T.PARTITION_BY:
+        return word.split() != ["PARTITION", "BY"]
+    return kind in {_T.OVER, _T.EXISTS} and (after is None or after.token_type != _T.L_PAREN)
 
 
 def _in_extract(tokens: list[Token], i: int) -> bool:

@@ -347,7 +347,7 @@ REFUSED: tuple[Refused, ...] = (
     Refused("distinct values", "SELECT SUM(DISTINCT cost) FROM visits", "Leave DISTINCT out"),
     Refused("correlations", "SELECT CORR(age, cost) FROM visits", "AVG(x * y)"),
     Refused("a number of all rows", "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", "first"),
-    Refused("most frequent value", "SELECT MODE(city) FROM visits", "ORDER BY n DESC LIMIT 1"),
+    Refused("heavy hitters", "SELECT APPROX_TOP_K(city, 3) FROM visits", "ORDER BY n DESC LIMIT 1"),
     Refused("lists", "SELECT STRING_AGG(city, ',') FROM visits", "COUNT or QUANTILE"),
     Refused("functions of aggregates", "SELECT ROUND(AVG(cost)) FROM visits", "compute with the answer"),
     Refused("aggregates of aggregates", "SELECT SUM(AVG(cost)) FROM visits", "compute with the answers"),

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from sordino.errors import InvalidInput
+from sordino.errors import Code, InvalidInput
 from sordino.privacy.exact import readable, show
 from sordino.query.meaning import intervals, nodes
 from sordino.query.typed import Typed
@@ -73,13 +73,13 @@ def kind_words(type_: Type) -> str:
             assert_never(type_)
 
 
-def refuse(function: str, arguments: Sequence[Typed], rule: str, hint: str) -> InvalidInput:
+def refuse(function: str, arguments: Sequence[Typed], rule: str, hint: str, code: Code | None = None) -> InvalidInput:
     """A refusal that names the function and its arguments in words."""
     if len(arguments) > 4:
         listed = ", ".join(words(a) for a in arguments[:3]) + f" and {len(arguments) - 3} more"
     else:
         listed = " and ".join(words(a) for a in arguments)
-    return InvalidInput(f"{function} of {listed}", rule, hint)
+    return InvalidInput(f"{function} of {listed}", rule, hint, code)
 
 
 def is_null_constant(typed: Typed) -> bool:
@@ -102,7 +102,7 @@ def number_of(function: str, arguments: Sequence[Typed]) -> list[Number]:
                 raise refuse(function, arguments, "a date is no number", hint)
             case _:
                 raise refuse(
-                    function, arguments, f"{function} needs numbers", "Pass columns declared as int or float, or numbers."
+                    function, arguments, f"{function} needs numbers", "Pass columns of type int or float, or numbers."
                 )
     return numbers
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from sordino.errors import InvalidInput
+from sordino.errors import Code, InvalidInput
 from sordino.privacy.ball import ball, certified, exact_lower, exact_upper
 from sordino.query.types import Number
 
@@ -28,7 +28,8 @@ _LARGEST_POWER = 1000
 def ends(x: Number) -> tuple[Fraction, Fraction]:
     """Both bounds of a number that must have them."""
     if x.lower is None or x.upper is None:
-        raise InvalidInput("a number without bounds", "this needs both bounds of the number", "Declare its min and max.")
+        hint = "Declare its min and max."
+        raise InvalidInput("a number without bounds", "this needs both bounds of the number", hint, Code.DECLARATION)
     return x.lower, x.upper
 
 

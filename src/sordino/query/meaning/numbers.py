@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from sordino.errors import Code
 from sordino.query.meaning import intervals, nodes
 from sordino.query.meaning.function import Function, alike, hull, is_null_constant, literal_int, number_of, refuse, selection
 from sordino.query.typed import Typed
@@ -71,7 +72,7 @@ def _modulo(x: Typed, y: Typed) -> Typed:
     divisor = literal_int("%", (x, y), 1, "divisor", 1, LARGEST - 1)
     if not a.integral:
         raise refuse("%", (x, y), "a remainder is taken of a whole number with bounds below 2^62",
-                     "Declare the column as int with min and max, or round it first.")  # fmt: skip
+                     "Declare the column as int with min and max, or round it first.", Code.DECLARATION)  # fmt: skip
     # engines differ on the sign of a remainder: adding the divisor once makes it positive everywhere
     signed = nodes.binary(exp.Mod, x.sql, nodes.whole(divisor))
     shifted = nodes.binary(exp.Add, signed, nodes.whole(divisor))

@@ -22,7 +22,7 @@ _LONGEST_JOINED, _MOST_JOINED = 10_000, 1000
 def _text_of(function: str, arguments: Sequence[Typed]) -> Text:
     type_ = arguments[0].type
     if not isinstance(type_, Text):
-        raise refuse(function, arguments, f"{function} needs a text first", "Pass a column declared as text or category.")
+        raise refuse(function, arguments, f"{function} needs a text first", "Pass a column of type text or category.")
     return type_
 
 

@@ -30,9 +30,9 @@ _MOST_UNITS = 9999
 def _time_of(function: str, arguments: Sequence[Typed], clock: bool, place: int = 1) -> Day | Moment:
     type_ = arguments[place].type
     if not isinstance(type_, Day | Moment):
-        raise refuse(function, arguments, f"{function} needs a date", "Pass a column declared as date or datetime.")
+        raise refuse(function, arguments, f"{function} needs a date", "Pass a column of type date or datetime.")
     if clock and isinstance(type_, Day):
-        raise refuse(function, arguments, "a date has no time of day", "Pass a column declared as datetime.")
+        raise refuse(function, arguments, "a date has no time of day", "Pass a column of type datetime.")
     return type_
 
 

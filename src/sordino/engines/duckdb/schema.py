@@ -1,0 +1,31 @@
+"""The tables of a DuckDB file and the types of their columns, for a declaration to fill in; no cell is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sordino.engines.duckdb.forms import kind_of
+from sordino.query.dataset import Kind
+from sordino.query.stub import Fields, type_word
+
+__all__ = ["tables_of"]
+
+
+def tables_of(file: Path) -> dict[str, Fields] | None:
+    """The columns of each table of a file's main schema; None if it cannot be read."""
+    import duckdb
+
+    columns = (
+        "SELECT table_name, column_name, data_type FROM information_schema.columns "
+        "WHERE table_catalog = current_database() AND table_schema = 'main' ORDER BY table_name, ordinal_position"
+    )
+    try:
+        with duckdb.connect(file, read_only=True) as connection:
+            rows = connection.execute(columns).fetchall()
+    except duckdb.Error:
+        return None
+    tables: dict[str, list[tuple[str, Kind | None, str]]] = {}
+    for table, column, kind in rows:
+        word = "LIST" if kind.endswith("]") else type_word(kind)  # INTEGER[] is no INTEGER
+        tables.setdefault(table, []).append((column, kind_of(word), word))
+    return dict(tables)
