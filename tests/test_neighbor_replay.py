@@ -36,8 +36,11 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, Moved, exactly, moved
 from sordino.errors import EngineFailed, InvalidInput
 from sordino.plan import plan, releases, statement
+from sordino.plan.bind import Asked
 from sordino.plan.cost import Cost
+from sordino.plan.fragments import not_null
 from sordino.plan.plan import Plan, make_plan
+from sordino.plan.relations import PERSON
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm, Sensitivity, bounding
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
@@ -295,7 +298,7 @@ def crafted_distances(name: str, world: World, grouped: bool, family: str) -> It
     keys = (tree.Column("t"),) if grouped else ()
     outputs = tuple(tree.Output(f"o{i}", value) for i, value in enumerate((*keys, AGGREGATES[name])))
     where = None if name == "known" else tree.Call("=", (tree.Column("k"), tree.Literal(1)))
-    found = planned(tree.Query("data", outputs, where, keys), world.dataset(world.table([])), family)
+    found = planned(tree.Query(tree.Table("data"), outputs, where, keys), world.dataset(world.table([])), family)
     if found.who.certain:
         sums = {i: _crafted_sums(found, world, table) for i, table in enumerate(tables)}
     else:
@@ -332,7 +335,7 @@ def test_bounds_are_reached(relation: str) -> None:
 
 
 def _crafted_sums(found: Plan, world: World, rows: list[dict[str, Any]]) -> Exactly:
-    bench().load({"data": found.table}, {"data": world.table(rows)})
+    bench().load(world.dataset(world.table([])).tables, {"data": world.table(rows)})
     return bench().run(found)
 
 
@@ -340,7 +343,7 @@ def _crafted_sums(found: Plan, world: World, rows: list[dict[str, Any]]) -> Exac
 def test_declared_l0_holds(relation: str) -> None:
     """One row, one group declared: a person in many groups is scaled down, and still moves numbers in all of them."""
     world = dataclasses.replace(crafted_world("id", relation, 1), max_rows=1)
-    query = tree.Query("data", (tree.Output("n", tree.Aggregate("count")),), None, (tree.Column("t"),))
+    query = tree.Query(tree.Table("data"), (tree.Output("n", tree.Aggregate("count")),), None, (tree.Column("t"),))
     found = planned(query, world.dataset(world.table([])), "laplace")
     sums = [_crafted_sums(found, world, rows) for rows in (crafted_rows(1, TEXTS[:4], 1, 1.0, True), [])]
     broken = [one for one in moved(found, *sums) if one.norm == "l0" and one.tightness > 1]
@@ -389,7 +392,7 @@ def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
         aggregates = [tree.Aggregate(f, (argument,), level) for f, level in functions]
         aggregates.append(tree.Aggregate("count_distinct", (tree.Column(person),)))
         outputs = tuple(tree.Output(f"o{i}", a) for i, a in enumerate(aggregates))
-        found = planned(tree.Query(name, outputs, None, (tree.Column(key),)), dataset, "gaussian")
+        found = planned(tree.Query(tree.Table(name), outputs, None, (tree.Column(key),)), dataset, "gaussian")
         exact = exact_sums(found, dataset, threads=1)
         wanted = reference(found, dataset, table.to_pylist(), {})
         assert exactly(exact) == wanted
@@ -400,7 +403,7 @@ def test_a_column_called_star_is_not_all_rows() -> None:
     dataset = Dataset(
         pa.table({"*": [1, None]}), unit="row", neighbors="replace", columns={"*": {"type": "int"}}, budget={"epsilon": 1}
     )
-    query = tree.Query("data", (tree.Output("n", tree.Aggregate("count", (tree.Column("*"),))),))
+    query = tree.Query(tree.Table("data"), (tree.Output("n", tree.Aggregate("count", (tree.Column("*"),))),))
     found = planned(query, dataset, "laplace")
     sums = []
     for cells in ([1, None], [1, 2]):
@@ -422,13 +425,13 @@ def unread(column: Any, sql: exp.Expression) -> Typed:
     return dataclasses.replace(TRUE_READ(column, sql), sql=sql.copy())
 
 
-TRUE_BOUNDING, TRUE_READ, TRUE_LINES = bounding, reading.read, plan._lines
+TRUE_BOUNDING, TRUE_READ, TRUE_LINES = bounding, reading.read, Asked.lines
 TRUE_SUMS = statement.group_sums
 
 
 def nobody_counts(*arguments: Any) -> Any:
     def kept(node: exp.Expr) -> exp.Expr:
-        return exp.true() if node.sql() == 'NOT "u" IS NULL' else node
+        return exp.true() if node == not_null(PERSON) else node
 
     lines = TRUE_LINES(*arguments)
     return dataclasses.replace(lines, select=cast("exp.Select", lines.select.transform(kept)))
@@ -447,7 +450,7 @@ BROKEN: dict[str, list[tuple[Any, str, Any]]] = {
     "groups are not scaled": [(statement, "_person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))],
     "rows are not scaled": [(statement, "_least", lambda value, most: value.copy())],
     "scaled in the other norm": [(plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))],
-    "each row is a person": [(plan, "_lines", lambda *a: dataclasses.replace(TRUE_LINES(*a), person=False))],
+    "each row is a person": [(Asked, "lines", lambda *a: dataclasses.replace(TRUE_LINES(*a), person=False))],
     "sensitivity is halved": [(releases, "bounding", halved)],
     "replaced as if added": [(releases, "bounding", as_if_added)],
     "quantile weight is halved": [half(releases.Drawn, "moved")],
@@ -471,7 +474,7 @@ def test_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_lines", nobody_counts)
+    monkeypatch.setattr(Asked, "lines", nobody_counts)
     found = itertools.chain(*(direct(seed, queries=3, pairs=1, tightness={}) for seed in range(20)))
     assert any("naive engine" in text for text in found)
 
