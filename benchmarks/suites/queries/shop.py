@@ -59,7 +59,7 @@ def make_data(folder: Path, scale: float) -> dict[str, int]:
             FROM range({orders}) AS t(o)""",
         "lineitem": f"""SELECT o AS l_orderkey, n AS l_linenumber, (hash(o, n, 'part') % {parts})::BIGINT AS l_partkey,
             (hash(o, n, 'supplier') % {suppliers})::BIGINT AS l_suppkey, {_number("quantity", "o, n", 1, 50)} AS l_quantity,
-            {_number("price", "o, n", 900, 100000)}::DOUBLE AS l_extendedprice,
+            {_number("price", "o, n", 900, 100000)} AS l_extendedprice,
             {_number("discount", "o, n", 0, 10)} / 100.0 AS l_discount, {_number("tax", "o, n", 0, 8)} / 100.0 AS l_tax,
             {_pick(["A", "N", "R"], "flag", "o, n")} AS l_returnflag, {_pick(["F", "O"], "status", "o, n")} AS l_linestatus,
             CAST({day.format(f"{ordered} + {_number('ship', 'o, n', 1, 121)}")} AS DATE) AS l_shipdate,
@@ -106,7 +106,7 @@ def declared(folder: Path, counts: dict[str, int]) -> so.Dataset:
     cents = {"type": "float", "min": 0, "max": 0.1, "step": 0.01}
     lines = {
         "l_partkey": keyed("part"), "l_suppkey": keyed("supplier"), "l_quantity": whole(1, 50),
-        "l_extendedprice": {"type": "float", "min": 0, "max": 100_000, "step": 1}, "l_discount": cents, "l_tax": cents,
+        "l_extendedprice": whole(0, 100_000), "l_discount": cents, "l_tax": cents,
         "l_returnflag": one_of(["A", "N", "R"]), "l_linestatus": one_of(["F", "O"]), "l_shipdate": day(),
         "l_commitdate": day(), "l_receiptdate": day(), "l_shipmode": one_of(MODES), "l_shipinstruct": one_of(INSTRUCTIONS),
     }  # fmt: skip

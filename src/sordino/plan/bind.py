@@ -110,7 +110,7 @@ class _Binder:
         """The relation of a FROM clause."""
         match source:
             case tree.Table(name):
-                return self._scan(self._tables[find("table", name, self._tables, "")], source.name)
+                return self._table(self._tables[find("table", name, self._tables, "")], source.name)
             case tree.Subquery(rows, name):
                 if isinstance(rows, tree.UnionAll):
                     inner = union([self._rows(part) for part in rows.parts], self._fresh)
@@ -124,7 +124,8 @@ class _Binder:
             case _:
                 assert_never(source)
 
-    def _scan(self, table: dataset.Table, name: str) -> Scan:
+    def _table(self, table: dataset.Table, name: str) -> Scan | Join:
+        """The rows of a declared table; of one with a `via` beside the parent rows whose persons are theirs."""
         fields = []
         for declared, cells in table.columns.items():
             kind = cells.type
@@ -133,7 +134,7 @@ class _Binder:
             nullable = isinstance(kind, Nothing) or kind.nullable
             cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
             fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable))
-        parent = None if table.via is None else self._scan(self._tables[table.via.parent], table.via.parent)
+        parent = None if table.via is None else self._table(self._tables[table.via.parent], table.via.parent)
         person = table.person if parent is None else _inherited(table, parent.whose.who)
         if person is not None and table.has_persons:
             fields.append(Field(person, name, PERSON, identity=table.name))
@@ -148,7 +149,11 @@ class _Binder:
             owner, table.persons or "row", person or "row", table.neighbors, table.max_rows, table.max_groups,
             (table.name,), every=True,
         )  # fmt: skip
-        return Scan(table, tuple(fields), whose, parent)
+        scan = Scan(table, tuple(fields), whose)
+        if parent is None or table.via is None:
+            return scan
+        keys = tuple((_key(scan, own), _key(parent, theirs)) for own, theirs in table.via.keys)
+        return Join(scan, parent, scan.fields, "inner", keys=keys, owner="right", via=True)
 
     def conditions(
         self, relation: Relation, first: str, conditions: Sequence[tree.Expression]
@@ -194,6 +199,11 @@ def _inherited(table: dataset.Table, who: str) -> str:
     """What the persons of a parent are called here: like there, unless a column or key of the table itself is called so."""
     taken = {name.casefold() for name in (*table.columns, *table.identities)}
     return next(name for name in (who, table.persons or who, f"{who} of {table.name}") if name.casefold() not in taken)
+
+
+def _key(rows: Relation, name: str) -> Field:
+    """The field that identifies a row of a declared table by a column of it."""
+    return next(field for field in rows.fields if field.identity and field.column == name.lower())
 
 
 def _expect_within_cut(expression: tree.Expression, names: Names) -> None:

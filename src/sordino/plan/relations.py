@@ -121,25 +121,11 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a declared table, cleaned; `parent` has the rows whose persons are theirs, if the table says `via`."""
+    """The rows of a declared table, cleaned. Where the table says `via`, a Join with its parent tells whose they are."""
 
     table: dataset.Table
     fields: tuple[Field, ...]
     whose: Whose
-    parent: Scan | None = None
-
-    @property
-    def keys(self) -> tuple[tuple[Field, Field], ...]:
-        """Which own column equals which of the parent's."""
-        if self.parent is None or self.table.via is None:
-            return ()
-        pairs = self.table.via.keys
-        return tuple((_key(self, own), _key(self.parent, theirs)) for own, theirs in pairs)
-
-
-def _key(scan: Scan, name: str) -> Field:
-    """The field that identifies a row by a column of a declared table."""
-    return next(field for field in scan.fields if field.identity and field.column == name.lower())
 
 
 @dataclass(frozen=True)
@@ -196,7 +182,8 @@ class Join:
 
     A `left` join keeps rows without a partner; a `mark` join keeps every row once, and its last field says whether there is
     one. With `keys` the rows of one side name rows of the other by them; they then belong to the person of the side that
-    `owner` tells, which is the same one. Without, both sides are matched by the person.
+    `owner` tells, which is the same one. Without, both sides are matched by the person. A `via` join only says whose the
+    rows on the left are.
     """
 
     left: Relation
@@ -206,11 +193,12 @@ class Join:
     condition: exp.Expr | None = None
     keys: tuple[tuple[Field, Field], ...] = ()
     owner: Literal["left", "right"] = "left"
+    via: bool = False
 
     @property
     def whose(self) -> Whose:
         """One person's pairs."""
-        if self.kind == "mark":
+        if self.kind == "mark" or self.via:
             return replace(self.left.whose, every=False)
         return self.left.whose.beside(self.right.whose)
 

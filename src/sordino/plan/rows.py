@@ -30,10 +30,6 @@ from sordino.query.types import Number, Text
 __all__ = ["mentioned", "select_rows"]
 
 
-_PARENT = "parent row"
-"""What a table's parent is called beside it; no declared table is."""
-
-
 def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
     """The aliases that expressions mention."""
     return {found.name for part in parts for found in part.find_all(exp.Column)}
@@ -58,6 +54,8 @@ def select_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Va
             return _select(asked - set(made), inner, with_person, made) if made else inner
         case Lookup():
             return _lookup(relation, asked, lists, owned)
+        case Join(via=True) if not owned:
+            return select_rows(relation.left, asked, lists, owned=False)
         case Join():
             return _join(relation, asked, lists, with_person)
         case PerPerson(rows, _, keys, values):
@@ -118,10 +116,9 @@ class _Listed:
 def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
     """The cleaned cells of a table; each row finds at most one value in the long lists of its columns."""
     table = scan.table
-    of_parent = with_person and scan.parent is not None
     items: list[exp.Expr] = []
     if with_person:
-        items.append(named(column(PERSON, _PARENT) if of_parent else column(table.person_column, table.name), PERSON))
+        items.append(named(column(table.person_column, table.name), PERSON))
     joined: list[tuple[_Listed, str]] = []
     for field in scan.fields:
         if field.alias not in asked:
@@ -141,11 +138,6 @@ def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_per
         else:
             items.append(named(reading.read(declared, cell).sql, field.alias))
     rows = select(items or [named(exp.true(), "c")], source(table.name))
-    if of_parent and scan.parent is not None:
-        parent = _scan(scan.parent, {theirs.alias for _, theirs in scan.keys}, lists, with_person=True)
-        names = [(table.identity_column(own.name), theirs.alias) for own, theirs in scan.keys]
-        found = [exp.EQ(this=column(own, table.name), expression=column(theirs, _PARENT)) for own, theirs in names]
-        rows = rows.join(parent.subquery(identifier(_PARENT), copy=False), on=exp.and_(*found, copy=False), copy=False)
     for listed, beside in joined:
         lists[listed.name] = listed.values
         relation = exp.alias_(exp.Table(this=identifier(listed.name)), identifier(beside), table=True)

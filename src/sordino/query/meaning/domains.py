@@ -39,6 +39,8 @@ class Multiples(Sequence[Value]):
     def __getitem__(self, index: int | slice) -> Value | Sequence[Value]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
+        if self.step.denominator == 1:  # most keys: fractions would take ten times as long
+            return range(self.first, self.last + 1)[index] * self.step.numerator
         value = range(self.first, self.last + 1)[index] * self.step
         return int(value) if value.denominator == 1 else value
 
