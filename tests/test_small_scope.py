@@ -114,7 +114,7 @@ def bench() -> Bench:
 def planned(outputs: Sequence[Aggregate], keys: Sequence[Expression], dataset: Dataset, family: Any) -> Plan:
     assert dataset.budget is not None
     values: list[Expression | Aggregate] = [*keys, *outputs]
-    query = tree.Query("data", tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
+    query = tree.Query(tree.Table("data"), tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
     return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family), meter)
 
