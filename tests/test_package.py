@@ -32,7 +32,10 @@ def test_public_names_are_pinned() -> None:
 
 def test_aggregates_are_pinned() -> None:
     """They are registered one by one, in `query/aggregates/`."""
-    aggregates = {"count", "count_distinct", "mean", "median", "mode", "quantile", "stddev", "sum", "variance"}
+    aggregates = {
+        "correlation", "count", "count_distinct", "covariance", "intercept", "mean", "median", "mode", "quantile",
+        "r_squared", "slope", "stddev", "sum", "variance",
+    }  # fmt: skip
     assert set(dir(so)) == {*so.__all__, *aggregates, "__version__"}
     assert all(callable(getattr(so, name)) for name in aggregates)
 
