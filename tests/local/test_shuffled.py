@@ -19,7 +19,7 @@ from local_laws import Law, client_law
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.local.shuffled import shuffled
-from sordino.privacy.loss.binary_count import count_mixture
+from sordino.privacy.loss.binary_count import _blocks, count_mixture
 from sordino.privacy.loss.law import CELL_ERROR
 from sordino.privacy.loss.shuffled import ShuffledBinaryLoss, ShuffledLoss
 
@@ -376,3 +376,13 @@ def test_sums_of_binary_losses_bound_products_of_counts_with_different_others() 
 def test_binary_reports_need_odds_above_one(odds: Any) -> None:
     with pytest.raises(InvalidInput):
         ShuffledBinaryLoss(odds, 10)
+
+
+@pytest.mark.parametrize("others", [1, 7, 511, 512, 3000, 10**6])
+def test_every_number_of_ones_is_in_a_block_that_gave_enough_others_away(others: int) -> None:
+    blocks = _blocks(others, Fraction(3))
+    covered = np.zeros(others + 1, int)
+    for size, ones in zip(blocks.sizes.astype(int).tolist(), blocks.ones.astype(int).tolist(), strict=True):
+        assert 0 <= ones <= size <= others
+        covered[ones : ones + others - size + 1] += 1
+    assert (covered == 1).all()

@@ -57,6 +57,7 @@ class Uses:
         self.counts = np.array([float(count) for _, count in parts])
         self.uses = sum(count for _, count in parts)
         self.reach = sum(count * float(np.abs(part.values).max()) for part, count in parts)
+        self.rounding = sum(count * part.rounding for part, count in parts)
 
     def log_moments(self, tilts: Floats) -> Floats:
         """The log of what each tilt multiplies the sum's mass by."""
@@ -86,11 +87,6 @@ class Uses:
         """How far the logs of the sum's probabilities may be off: from sums, and from what was exponentiated."""
         return 2.0**-42 * (1000 + self.uses) + 2.0**-48 * abs(tilt) * self.reach
 
-    @property
-    def value_error(self) -> float:
-        """How far rounding can have moved a value of the sum."""
-        return 2.0**-45 * self.reach
-
     def window(self, tilt: float, outside: float, smooth: float = 0.0) -> Window:
         """Where the tilted sum, with a Gaussian of this deviation, is but for this probability on each side."""
         masses, log_moment = self.tilted(tilt)
@@ -114,7 +110,8 @@ class Spectrum:
 
     Its coefficient at n turns per window, about `reference`, is within `errors[n]` of `coefficients[n]`. Beyond the window,
     which starts `first` below and ends `last` above the reference, it has at most probability `outside` on each side.
-    `scale` is log E[e^(tilt (sum + Gaussian))]; `smooth` is the shift of the Gaussian.
+    `scale` is log E[e^(tilt (sum + Gaussian))]; `smooth` is the shift of the Gaussian. Rounding can have moved the sum by
+    `value_error`.
     """
 
     reference: float
@@ -126,6 +123,7 @@ class Spectrum:
     coefficients: Complex
     errors: Floats
     outside: float
+    value_error: float
 
     @staticmethod
     def of(uses: Uses, tilt: float, smooth: float, outside: float) -> Spectrum | None:
@@ -148,6 +146,7 @@ class Spectrum:
             coefficients=coefficients,
             errors=errors,
             outside=outside * (1 + 2 * unsure),
+            value_error=uses.rounding + 2.0**-48 * (float(uses.counts @ np.abs(means)) + (tilt + 0.5) * square),
         )
 
     @cached_property
