@@ -29,6 +29,10 @@ _MOST_EXPONENT = 600.0
 _MOST_WORK = 2.0**26
 """Terms times values, beyond which no series is made."""
 
+_LONG = 6000
+_LESS_SHARP = 2.0
+"""A series of more terms than this gets a Gaussian so many times wider: it then takes more of the accuracy, and less time."""
+
 Complex = npt.NDArray[np.complex128]
 
 
@@ -128,8 +132,11 @@ class Spectrum:
     @staticmethod
     def of(uses: Uses, tilt: float, smooth: float, outside: float) -> Spectrum | None:
         """None if it would take too many terms, or rounding would leave nothing of them."""
-        masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
         quiet = math.sqrt(-2 * math.log(outside))  # beyond this many of its scales the Gaussian's transform is as small
+        masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
+        if quiet * (down + up) > _LONG * 2 * math.pi * smooth:
+            smooth *= _LESS_SHARP
+            masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
         terms = math.ceil(quiet * (down + up) / (2 * math.pi * smooth))
         unsure = 2 * uses.log_error(tilt + _SLOPES[-1] / deviation)
         if not terms * len(uses.values) < _MOST_WORK or unsure > 1:
