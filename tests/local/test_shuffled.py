@@ -19,7 +19,7 @@ from local_laws import Law, client_law
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.local.shuffled import shuffled
-from sordino.privacy.loss.binary_count import _blocks, count_mixture
+from sordino.privacy.loss.binary_count import _blocks, _count, _offsets, _Others, _tilts, count_mixture
 from sordino.privacy.loss.law import CELL_ERROR
 from sordino.privacy.loss.shuffled import ShuffledBinaryLoss, ShuffledLoss
 
@@ -386,3 +386,22 @@ def test_every_number_of_ones_is_in_a_block_that_gave_enough_others_away(others:
         assert 0 <= ones <= size <= others
         covered[ones : ones + others - size + 1] += 1
     assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("odds", [1.2, 3.0, 50.0])
+def test_probabilities_of_a_count_are_bracketed(odds: float) -> None:
+    """Others who agree report a binomial count: SciPy knows its probabilities and tails."""
+    n, lie = 3000, 1 / (odds + 1)
+    others = _Others(np.array([n, n], float), np.array([0, n], float), 1 - lie, lie)
+    for offsets, middle in _tilts(_offsets(others.deviation), others.deviation):
+        found = _count(others, offsets, middle)
+        assert found is not None
+        for block, chance in enumerate((lie, 1 - lie)):
+            k = others.base[block] + offsets
+            law = binom(n, chance)
+            for probability, error, at in ((found.at, found.at_error, k), (found.before, found.before_error, k - 1)):
+                assert (np.abs(probability[:, block] - law.pmf(at)) <= error[:, block] + 1e-10 * law.pmf(at)).all()
+            true = law.sf(k - 1)
+            near = true > 1e-40
+            assert (found.tail[:, block] <= true * (1 + 1e-10)).all()
+            assert (found.tail[:, block][near] >= true[near] * (1 - 1e-6)).all()
