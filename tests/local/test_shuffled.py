@@ -349,6 +349,7 @@ def test_a_bit_for_a_number_is_a_binary_report() -> None:
     numbers = local.OneBitMean(3, 0, 100)
     assert shuffled(numbers, 100) == shuffled(local.Direct(3, 2), 100) == ShuffledBinaryLoss(Fraction(3), 100)
     n, loss = 5, ShuffledBinaryLoss(Fraction(3), 5)
+    assert so.Loss.from_json(loss.to_json()) == loss
     rng = np.random.default_rng(7)
     for _ in range(50):
         chances = rng.uniform(0.25, 0.75, n + 1)

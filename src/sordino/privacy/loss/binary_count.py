@@ -155,9 +155,9 @@ def _count(others: _Others, offsets: Floats, middle: int) -> _Count | None:
     turns = np.exp(-1j * steps * theta.T)
     wrapped = np.exp(-points * log_x)  # what every lower outcome counts in the tail's series
     sums, tails = np.abs(series).sum(axis=0), np.abs(series * kernel).sum(axis=0)
-    at = powers * (turns @ series).real
-    before = powers * (1 + x) * (turns @ (series * np.exp(1j * theta))).real
-    tail = powers * (1 - wrapped) * (turns @ (series * kernel)).real
+    at = powers * _real_product(turns, series)
+    before = powers * (1 + x) * _real_product(turns, series * np.exp(1j * theta))
+    tail = powers * (1 - wrapped) * _real_product(turns, series * kernel)
     at_error = powers * (error * sums + 2 * _NEGLIGIBLE)
     tail_error = powers * (error * tails + 2 * points * _NEGLIGIBLE) + wrapped * (1 + error)
     k = base + offsets[:, None]
@@ -167,6 +167,16 @@ def _count(others: _Others, offsets: Floats, middle: int) -> _Count | None:
         np.where(inside, np.maximum(at, 0), 0.0), np.where(inside, at_error, 0.0),
         np.where(inside, np.maximum(tail - tail_error, 0) / (1 - wrapped) * (1 - error), 0.0),
     )  # fmt: skip
+
+
+def _real_product(left: Complexes, right: Complexes) -> Floats:
+    """The real part of a matrix product, without the threads of a library, which cost more than they save here."""
+    real, imaginary = (
+        np.einsum("ij,kj->ik", np.ascontiguousarray(a), np.ascontiguousarray(b.T))
+        for a, b in ((left.real, right.real), (left.imag, right.imag))
+    )
+    found: Floats = real - imaginary
+    return found
 
 
 def _radius_beyond_one(others: _Others, mean: Floats) -> Floats:
