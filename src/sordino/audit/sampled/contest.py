@@ -26,7 +26,7 @@ _SCORES, _SIMPLE = 8, 2
 _THRESHOLDS, _TAIL, _RAREST = 128, 32, 8
 """Of a score with many levels: thresholds at so many quantiles, so many more in each tail, the outermost above 8 runs."""
 _SPREAD = 2.0
-_CARE = 2.0
+_CARE = 1.0
 _HALVINGS = 50
 _PRIOR = 4.0
 
@@ -139,10 +139,11 @@ class _Rates:
     def promised(self, goal: Goal, spread: float) -> Floats:
         """The bound on epsilon to expect, if before these runs log odds were thought to be normal around 0, so spread.
 
-        What was seen is then believed in part: the likeliest odds are between those that were seen and even ones.
+        What was seen is then believed in part: the likeliest odds are between those that were seen and even ones. A standard
+        error is taken off besides, since the best of many is chosen.
         """
         if spread <= 0:
-            return goal.predicted(self.hits, self.misses, self.seen, _CARE)
+            return goal.predicted(self.hits, self.misses, self.seen, 2 * _CARE)
         here, both = self.only_here, self.only_here + self.only_there
         low, high = np.zeros(len(here)), np.log(here / self.only_there)
         seen = np.maximum(high, 0.0)
@@ -153,7 +154,7 @@ class _Rates:
         believed = np.where(seen > 0, low / np.maximum(seen, 1e-300), 1.0) * self.loss
         p = 2 * self.level / (1 + np.exp(-believed))
         hits, misses = (p + self.delta) * self.seen[0], (2 * self.level - p) * self.seen[1]
-        bound = goal.predicted(np.minimum(hits, self.seen[0]), misses, self.seen, 0.0)
+        bound = goal.predicted(np.minimum(hits, self.seen[0]), misses, self.seen, _CARE)
         return np.where(self.hits > 0, bound, -1.0)
 
 

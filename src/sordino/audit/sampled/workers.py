@@ -181,6 +181,8 @@ class Forked:
         """The answers of both workers; None for one that is late and was ended."""
         answers: list[Any] = [None, None]
         waiting = dict[Any, int]()
+        if not self._children:  # ended before, since one was late
+            return answers
         for side, (question, (_, worker)) in enumerate(zip(questions, self._children, strict=True)):
             with contextlib.suppress(OSError):
                 worker.send(question)
