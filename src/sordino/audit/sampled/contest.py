@@ -118,7 +118,9 @@ class _Rates:
         gap = np.maximum(p - delta, 1e-12)
         self.level, self.loss = (gap + q) / 2, np.log(gap / q)
         known = min(seen) * gap / p  # what is taken away for delta makes the rest less certain
-        self.only_here, self.only_there = known * gap * (1 - q), known * q * np.maximum(1 - p, 0.5 / (seen[0] + 1))
+        known = known * (p + q) / np.maximum(p + q - 2 * p * q, 1e-12)  # and frequent events are more certain than rare ones
+        self.here, self.there = known * gap, known * q
+        self.odds = self.loss + np.log((1 - q) / np.maximum(1 - p, 0.5 / (seen[0] + 1)))
 
     def surest(self) -> tuple[float, float]:
         """By how many errors the surest odds are no chance find, and their logarithm less one error.
@@ -126,7 +128,7 @@ class _Rates:
         Among rare events there are more to choose from: by chance the best of those of probability p is some
         sqrt(2 ln(e/p)) errors away from 0 (Duembgen and Spokoiny 2001).
         """
-        here, there = self.only_here, self.only_there
+        here, there = self.here, self.there
         both = here + there
         twice = here * np.log(2 * here / both) + there * np.log(2 * there / both)
         errors = np.where(here > there, np.sqrt(2 * np.maximum(twice, 0.0)), 0.0)
@@ -134,24 +136,23 @@ class _Rates:
         beyond = errors - np.sqrt(2 * (1 - np.log(rarity)))
         at = int(beyond.argmax())
         less = 1 - 1 / max(float(errors[at]), 1.0)
-        return float(beyond[at]), max(0.0, float(np.log(here[at] / there[at])) * less)
+        return float(beyond[at]), max(0.0, float(self.odds[at]) * less)
 
     def promised(self, goal: Goal, spread: float) -> Floats:
-        """The bound on epsilon to expect, if before these runs log odds were thought to be normal around 0, so spread.
+        """The bound on epsilon to expect, if before these runs losses were thought to be normal around 0, so spread.
 
-        What was seen is then believed in part: the likeliest odds are between those that were seen and even ones. A standard
-        error is taken off besides, since the best of many is chosen.
+        What was seen is then believed in part: the likeliest loss is between that and none. A standard error is
+        taken off besides, since the best of many is chosen.
         """
         if spread <= 0:
             return goal.predicted(self.hits, self.misses, self.seen, 2 * _CARE)
-        here, both = self.only_here, self.only_here + self.only_there
-        low, high = np.zeros(len(here)), np.log(here / self.only_there)
-        seen = np.maximum(high, 0.0)
+        here, both = self.here, self.here + self.there
+        low, high = np.zeros(len(here)), np.maximum(self.loss, 0.0)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             rises = here - both / (1 + np.exp(-middle)) > middle / spread**2
             low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-        believed = np.where(seen > 0, low / np.maximum(seen, 1e-300), 1.0) * self.loss
+        believed = np.where(self.loss > 0, low, self.loss)
         p = 2 * self.level / (1 + np.exp(-believed))
         hits, misses = (p + self.delta) * self.seen[0], (2 * self.level - p) * self.seen[1]
         bound = goal.predicted(np.minimum(hits, self.seen[0]), misses, self.seen, _CARE)
