@@ -22,6 +22,7 @@ ROOMS = (
     "mechanisms",
     "plan",
     "query",
+    "relations",
     "release",
     "surface",
 )
