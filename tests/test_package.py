@@ -16,15 +16,15 @@ def test_public_names_are_pinned() -> None:
     assert so.__all__ == [
         "AboveThreshold", "Anchor", "Answer", "BestOfManyLoss", "BoundedRangeLoss", "Budget", "Charge", "Dataset",
         "DiscreteGaussianLoss", "DiscreteLaplaceLoss", "EpsilonDeltaLoss", "Estimate", "FiniteLoss", "Gaussian",
-        "GaussianLoss", "GaussianMixtureLoss", "Holdout", "KeySelection", "Laplace", "LaplaceLoss", "Ledger", "Loss",
-        "Mechanism", "MixedLoss", "NegativeBinomialRuns", "Neighbors", "NoisyMax", "Odometer", "Plan", "PoissonRuns",
-        "RandomizedResponse", "RenyiLoss", "SampledFiniteLoss", "SensitivityWitness", "Session", "StatisticalQueries",
-        "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "WithoutReplacementLoss", "ZcdpFilter", "ZcdpLoss", "audit",
-        "any", "bucket", "coalesce", "col", "concat", "date_diff", "date_part", "date_trunc", "day",
-        "delta_if_fixed_in_advance", "divergence", "epsilon_if_fixed_in_advance", "errors", "every", "first_value",
-        "global_sensitivity", "greatest", "group", "lag", "largest_count", "lead", "least", "lit", "local", "max",
-        "mechanism_from_json", "min", "month", "quarter", "rounded_sensitivity", "row_number", "smallest_scale",
-        "time_bucket", "total", "truncated_poisson", "week", "when", "year",
+        "GaussianLoss", "GaussianMixtureLoss", "Holdout", "KeySelection", "Laplace", "LaplaceLoss", "Ledger",
+        "Loss", "Mechanism", "MixedLoss", "NegativeBinomialRuns", "Neighbors", "NoisyMax", "Odometer", "Plan",
+        "PoissonRuns", "RandomizedResponse", "RenyiLoss", "SampledFiniteLoss", "SensitivityWitness", "Session",
+        "StatisticalQueries", "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "WithoutReplacementLoss",
+        "ZcdpFilter", "ZcdpLoss", "any", "audit", "bucket", "coalesce", "col", "concat", "date_diff", "date_part",
+        "date_trunc", "day", "delta_if_fixed_in_advance", "divergence", "epsilon_if_fixed_in_advance", "errors",
+        "every", "first_value", "global_sensitivity", "greatest", "group", "lag", "largest_count", "lead", "least",
+        "lit", "local", "max", "mechanism_from_json", "min", "month", "quarter", "rounded_sensitivity",
+        "row_number", "smallest_scale", "time_bucket", "total", "truncated_poisson", "week", "when", "year",
     ]  # fmt: skip
     assert all(getattr(so, name) is not None for name in so.__all__)
     assert set(so.__all__) <= set(dir(so))
