@@ -43,7 +43,7 @@ mutants: setup
 	$(BIN)/python -m tools.mutants --workers $(WORKERS)
 
 bench: setup
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 clean:
 	rm -rf $(VENV) benchmarks/.venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

@@ -179,7 +179,7 @@ def conditions(result: Row) -> str:
     return f"""| | |
 |---|---|
 | measured | {result["date"]}, commit {result["commit"]} |
-| command | `make bench` or `.venv/bin/python benchmarks/run.py --suite {result["suite"]}` |
+| command | `make bench` or `.venv/bin/python -m benchmarks.run --suite {result["suite"]}` |
 | machine | {machine}, Python {where["python"]} |
 | load average at the start | {where["load"]} |
 | versions | {", ".join(sorted(versions))} |
@@ -209,5 +209,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))  # reports are imported as benchmarks.suites.<name>.report
     main()

@@ -28,6 +28,7 @@ from sordino.plan.sensitivity import WEIGHT
 from sordino.plan.statement import Statement
 from sordino.query import tree
 from sordino.query.aggregates.count import Rows
+from sordino.query.aggregates.covariance import Covariance
 from sordino.query.aggregates.distinct import Persons
 from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.known_mean import KnownMean
@@ -171,9 +172,16 @@ def _steps(grid: Grid, value: bool | int | float | None) -> int | None:
     return min(max(math.floor(moved), grid.first), grid.last)
 
 
-def _row_vector(partial: Partial, value: Any) -> Vector | None:
+def _row_vector(partial: Partial, value: Any = None, other: Any = None) -> Vector | None:
     """What one row adds; None if it does not count."""
     match partial:
+        case Covariance(y=y_grid, x=x_grid, others=others, degree=degree):
+            both = _steps(y_grid, value), _steps(x_grid, other)
+            rest = (0,) if others else ()
+            if None in both:
+                return (*(0,) * (degree + 1) ** 2, (y_grid.cells * x_grid.cells) ** degree) if others else None
+            y, x = (_polynomials(grid, k or 0, degree) for grid, k in zip((y_grid, x_grid), both, strict=True))
+            return (*(a * b for a in x for b in y), *rest)
         case Persons():
             return (1,)
         case Rows(what=what):
@@ -198,13 +206,18 @@ def _row_vector(partial: Partial, value: Any) -> Vector | None:
     raise AssertionError(partial)
 
 
+def _polynomials(grid: Grid, k: int, degree: int) -> list[int]:
+    above, below = k - grid.first, grid.last - k
+    return [below, above] if degree == 1 else [below**2, 2 * above * below, above**2]
+
+
 def _vectors(
     plan: Plan, release: Sums, lines: list[_Line], weights: Mapping[Any, tuple[set[Cells], int]]
 ) -> dict[Cells, Vector]:
     partial, unit, arguments = release.partial, release.unit, _arguments(release)
     own: dict[tuple[Any, Cells], list[Vector]] = defaultdict(list)
     for line in lines:
-        vector = _row_vector(partial, evaluate(arguments[0], line.row) if arguments else None)
+        vector = _row_vector(partial, *(evaluate(argument, line.row) for argument in arguments))
         if vector is not None:
             own[line.person, line.key].append(vector)
     if plan.whose.by_row:

@@ -297,6 +297,9 @@ class Questions:
                 "stddev_samp",
                 "stddev_pop",
                 "quantile",
+                "covar_samp",
+                "corr",
+                "regr_slope",
             ]
         )
         match name:
@@ -312,6 +315,8 @@ class Questions:
                 return Aggregate(
                     name, (self.bounded(joined),), rng.choice([Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
                 )
+            case "covar_samp" | "corr" | "regr_slope":
+                return Aggregate(name, (self.bounded(joined), self.bounded(joined)))
             case _:
                 return Aggregate(name, (self.bounded(joined),))
 

@@ -539,6 +539,8 @@ def _along(source: Source) -> Source:
 def _rows_along(rows: Rows) -> Rows:
     source = _along(rows.source)
     if rows.every:
+        if isinstance(source, Join):
+            raise LookupError("all columns of two tables: w would be there twice")
         return replace(rows, source=source)
     w = _protected(source)
     value: Expression = w if rows.keys is None else Aggregate("min", (w,))

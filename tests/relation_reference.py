@@ -67,12 +67,7 @@ class Naive:
 
     def identifying(self, column: tree.Expression, first: str) -> list[int]:
         """The places of what names persons or rows, if the expression is such a column."""
-        if not isinstance(column, tree.Column):
-            return []
-        qualifier = column.table or (first if column.first else None)
-        found = [i for i, f in enumerate(self.fields) if f.type is None and f.name == column.name]
-        found = [i for i in found if qualifier is None or self.fields[i].table == qualifier]
-        return [i for i in found if not self.fields[i].hidden] or found
+        return [i for i in _of(self, first, column) if self.fields[i].type is None]
 
     def is_person(self, column: tree.Expression, first: str) -> bool:
         return any(self.fields[place].person for place in self.identifying(column, first))
@@ -324,8 +319,10 @@ def _of(rows: Naive, first: str, value: tree.Expression) -> list[int]:
     """All that a name means: the person and its value, if the person's column is declared."""
     if not isinstance(value, tree.Column):
         return []
-    place = rows.named(first).get(_qualified(value))
-    return sorted({*rows.identifying(value, first), *([] if place is None else [place])})
+    qualifier = value.table or (first if value.first else None)
+    found = [i for i, f in enumerate(rows.fields) if f.name == value.name and qualifier in (None, f.table)]
+    visible = [i for i in found if not rows.fields[i].hidden]
+    return found if qualifier is not None else visible or found[:1]
 
 
 def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[Any]]:

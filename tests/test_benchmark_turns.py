@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,3 +33,12 @@ def test_runs_of_several_scripts_alternate_case_by_case(tmp_path: Path) -> None:
     assert [[row["case"] for row in script.rows] for script in done] == [["0", "1"]] * 3
     assert [script.code for script in done] == [0, 0, 1]
     assert "no more" in done[2].errors
+
+
+def test_the_command_of_make_bench_starts() -> None:
+    """Once it imported its own package before the package could be found."""
+    root = Path(__file__).parent.parent
+    recipe = (root / "Makefile").read_text().partition("\nbench:")[2].splitlines()[1].split()
+    assert recipe[0] == "$(BIN)/python"
+    done = subprocess.run([sys.executable, *recipe[1:], "--help"], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

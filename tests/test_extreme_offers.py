@@ -146,6 +146,8 @@ class _Questions:
         forms = ["COUNT(*)", "COUNT(DISTINCT p)", f"MEDIAN({x})", f"QUANTILE({x}, {c.choice(_LEVELS)})"]
         forms += [f"SUM({x} > {self.number()})", f"AVG(LEAST(GREATEST({x}, {self.number()}), {self.number()}))"]
         names = ("COUNT", "SUM", "AVG", "VAR_SAMP", "VAR_POP", "STDDEV_SAMP", "STDDEV_POP")
+        pairs = ("COVAR_SAMP", "COVAR_POP", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
+        forms += [f"{name}({x}, {self.value()})" for name in pairs]
         return c.choice([*forms, *(f"{name}({x})" for name in names)])
 
     def question(self) -> str:

@@ -35,9 +35,12 @@ from query_cases import (
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, Moved, exactly, moved
 from sordino.errors import EngineFailed, InvalidInput
-from sordino.plan import bind, plan, releases, statement
+from sordino.plan import plan, releases, statement
+from sordino.plan.bind import Asked
 from sordino.plan.cost import Cost
+from sordino.plan.fragments import not_null
 from sordino.plan.plan import Plan, make_plan
+from sordino.plan.relations import PERSON
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm, Sensitivity, bounding
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
@@ -422,13 +425,13 @@ def unread(column: Any, sql: exp.Expression) -> Typed:
     return dataclasses.replace(TRUE_READ(column, sql), sql=sql.copy())
 
 
-TRUE_BOUNDING, TRUE_READ, TRUE_LINES = bounding, reading.read, bind.Asked.lines
+TRUE_BOUNDING, TRUE_READ, TRUE_LINES = bounding, reading.read, Asked.lines
 TRUE_SUMS = statement.group_sums
 
 
 def nobody_counts(*arguments: Any) -> Any:
     def kept(node: exp.Expr) -> exp.Expr:
-        return exp.true() if node.sql() == 'NOT "u" IS NULL' else node
+        return exp.true() if node == not_null(PERSON) else node
 
     lines = TRUE_LINES(*arguments)
     return dataclasses.replace(lines, select=cast("exp.Select", lines.select.transform(kept)))
@@ -447,7 +450,7 @@ BROKEN: dict[str, list[tuple[Any, str, Any]]] = {
     "groups are not scaled": [(statement, "_person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))],
     "rows are not scaled": [(statement, "_least", lambda value, most: value.copy())],
     "scaled in the other norm": [(plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))],
-    "each row is a person": [(bind.Asked, "lines", lambda *a: dataclasses.replace(TRUE_LINES(*a), person=False))],
+    "each row is a person": [(Asked, "lines", lambda *a: dataclasses.replace(TRUE_LINES(*a), person=False))],
     "sensitivity is halved": [(releases, "bounding", halved)],
     "replaced as if added": [(releases, "bounding", as_if_added)],
     "quantile weight is halved": [half(releases.Drawn, "moved")],
@@ -471,7 +474,7 @@ def test_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bind.Asked, "lines", nobody_counts)
+    monkeypatch.setattr(Asked, "lines", nobody_counts)
     found = itertools.chain(*(direct(seed, queries=3, pairs=1, tightness={}) for seed in range(20)))
     assert any("naive engine" in text for text in found)
 

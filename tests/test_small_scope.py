@@ -48,6 +48,9 @@ AGGREGATES = {
     "var_samp": Aggregate("var_samp", (Y,)),
     "var_pop": Aggregate("var_pop", (Call("+", (X, ZERO)),)),
     "stddev_samp": Aggregate("stddev_samp", (Call("abs", (X,)),)),
+    "covar_pop": Aggregate("covar_pop", (Y, X)),
+    "corr": Aggregate("corr", (X, Call("+", (Y, ZERO)))),
+    "regr_slope": Aggregate("regr_slope", (X, X)),
     "quantile": Aggregate("quantile", (X,), Fraction(1, 2)),
 }
 
@@ -114,7 +117,7 @@ def bench() -> Bench:
 def planned(outputs: Sequence[Aggregate], keys: Sequence[Expression], dataset: Dataset, family: Any) -> Plan:
     assert dataset.budget is not None
     values: list[Expression | Aggregate] = [*keys, *outputs]
-    query = tree.Query("data", tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
+    query = tree.Query(tree.Table("data"), tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
     return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family), meter)
 
@@ -196,7 +199,7 @@ def _report(tight: dict[tuple[str, ...], float], least: float = 0.5) -> None:
     assert min(tight.values()) >= least, {where: ratio for where, ratio in tight.items() if ratio < least}
 
 
-@pytest.mark.parametrize("name", ["count", "sum", "avg", "var_pop", "quantile"])
+@pytest.mark.parametrize("name", ["count", "sum", "avg", "var_pop", "covar_pop", "regr_slope", "quantile"])
 def test_persons(name: str) -> None:
     """7,315 tables of two persons and nobody, 208,000 pairs; two rows a group, at most one group of two."""
     assert len(PERSONS.tables) == 7315

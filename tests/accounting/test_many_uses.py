@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ from sordino.accounting.many_uses import delta_of_many, epsilon_of_many
 from sordino.accounting.spectrum import Spectrum, Uses, _density_weight, _transform
 from sordino.accounting.total import Total
 from sordino.privacy.ball import ball, working
-from sordino.privacy.loss import GaussianLoss, LaplaceLoss
+from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.law import Law
 from sordino.privacy.loss.subsampled import SubsampledLoss
 from sordino.privacy.neighbors import Neighbors
@@ -220,7 +221,33 @@ TRAINING = [
     ("1", "1e-5", 10**6, 1e-40, 2.37012, 2.3715),
     ("0.7", "3e-5", 10**5, 1e-80, 19.489, 19.507),
     ("10", "1e-5", 300_000, 1e-7, 0.00176028, 0.0017608),
+    ("1", "1e-6", 10**8, 1e-6, 0.0450834, 0.0451),
+    ("4", "1e-4", 10**9, 1e-6, 3.8134, 3.8145),
+    ("4", "1e-5", 10**10, 1e-6, 1.0785, 1.0793),
+    ("1", "1e-4", 10**4, 1e-110, 13.934, 13.939),
+    ("0.8", "1e-4", 10**5, 1e-10, 0.5468, 0.54706),
 ]
+
+
+@pytest.mark.parametrize(
+    "loss", [*LAWS, GaussianLoss(Fraction(1, 7)), SubsampledLoss(LaplaceLoss(Fraction(1)), Fraction("0.01"))], ids=repr
+)
+@pytest.mark.parametrize("error", [2.0**-33, 1e-4])
+def test_cells_have_mass_one_and_no_tail_on_the_wrong_side(loss: Loss, error: float) -> None:
+    """Enlarged masses would make 10^8 uses likelier than certain; what they have too much leaves at the bottom."""
+    for law in (replace(law, error=error) for law in loss.laws()):
+        cells = Graded.of(law, 1.0 / law.spread, 1e-20, 10**4, 1e-2 * law.spread)
+        above, below = cells.from_above(), cells.from_below()
+        assert above.masses.sum() + above.infinite <= 1 + 1e-12
+        assert below.masses.sum() + below.infinite == pytest.approx(1, abs=1e-12)
+        p = law.cells(np.concatenate([[-math.inf], cells.edges, [math.inf]]))[0]
+        tails = np.cumsum(p[::-1])[::-1]
+        for i in range(0, len(cells.edges), 7):
+            edge = float(cells.edges[i])
+            true = float(tails[i + 1]) + sum(chance for value, chance in law.atoms if value >= edge)
+            assert above.masses[above.values >= edge].sum() + above.infinite >= min(1.0, true * (1 + error)) - 1e-15
+            higher = float(below.masses[below.values > edge].sum()) + below.infinite
+            assert higher <= true * (1 - error) + 1e-15 or i == 0
 
 
 @pytest.mark.parametrize(("scale", "rate", "count", "delta", "least", "most"), TRAINING)
@@ -232,4 +259,14 @@ def test_training_with_small_rates_is_narrow(
     found = plan.epsilon_bounds(delta)
     assert least <= found.upper <= most
     assert found.lower <= most
+    assert found.upper - found.lower <= 1e-3 * found.upper
+
+
+@pytest.mark.parametrize(("scale", "rate", "count"), [("4", "1e-4", 10**9), ("4", "1e-5", 10**10), ("1", "1e-6", 10**9)])
+def test_very_many_uses_of_small_rates_are_nearly_one_gaussian(scale: str, rate: str, count: int) -> None:
+    """The central limit: a shift of rate sqrt(count (e^(1/scale^2) - 1)), met to a thousandth (Dong, Roth and Su 2022)."""
+    shift = float(rate) * math.sqrt(count * math.expm1(1 / float(scale) ** 2))
+    found = (count * sampled(scale, rate)).epsilon_bounds(1e-6)  # type: ignore[attr-defined]
+    limit = GaussianLoss(Fraction(shift)).epsilon(1e-6)
+    assert found.lower * (1 - 1e-3) <= limit <= found.upper * (1 + 1e-3)
     assert found.upper - found.lower <= 1e-3 * found.upper

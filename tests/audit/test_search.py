@@ -12,14 +12,14 @@ from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.bounds import predicted
 
 
-def sparse_vector(epsilon: float, limit: float, answer: float, seed: int) -> Any:
+def sparse_vector(epsilon: float, limit: float, answer: float, seed: int, threshold: float = 1) -> Any:
     """The first of ten noisy answers above a noisy threshold, as DP-Sniper has it: 1, 0, and -1 behind the first 1."""
     rng = np.random.default_rng(seed)
 
     def mechanism(data: Any, size: int) -> Any:
         exact = np.asarray(data, float)
         noisy = exact + rng.laplace(scale=answer / epsilon, size=(size, exact.size))
-        found = noisy >= 1 + rng.laplace(scale=limit / epsilon, size=(size, 1))
+        found = noisy >= threshold + rng.laplace(scale=limit / epsilon, size=(size, 1))
         return np.where(np.cumsum(found, axis=1) - found < 1, found, -1).astype(np.int8)
 
     return mechanism
@@ -39,6 +39,31 @@ def test_the_same_at_a_small_epsilon_with_any_number_of_runs(samples: int) -> No
     mechanism = sparse_vector(0.1, 4, 4 / 3, 0)
     report = black_box(mechanism, epsilon=0.1, samples=samples, neighbors="answers", length=10)
     assert report.verdict is Verdict.VIOLATED, report.summary
+
+
+SNIPER = {
+    "variant 1": (sparse_vector(0.1, 2, 4, 1, 0.5), 0.086),
+    "variant 2": (sparse_vector(0.1, 2, 4, 2), 0.086),
+    "variant 4": (sparse_vector(0.1, 4, 4 / 3, 3), 0.170),
+}
+"""Mechanisms of DP-Sniper with a generator of their own, and its bounds from 400 million runs on the worst pair."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SNIPER)
+def test_variants_of_the_sparse_vector_with_a_hundredth_of_the_runs(name: str) -> None:
+    """With 4 million runs, at the same confidence; a bound on each probability, since the generator is not ours.
+
+    With the best event one expects 0.78 to 0.9 of what is listed, with a standard deviation of 0.05 to 0.1 (variant 2, one
+    answer above, has the law of variant 1 at another threshold).
+    """
+    mechanism, listed = SNIPER[name]
+    pair = np.ones(10), np.repeat([2.0, 0.0], 5)
+    bounds = [
+        black_box(mechanism, *pair, epsilon=0.1, samples=4_000_000, confidence=0.9, neighbors="answers").epsilon_lower
+        for _ in range(3)
+    ]
+    assert np.mean(bounds) >= 0.65 * listed, bounds
 
 
 def test_what_never_happens_promises_least() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from scipy.special import ndtr
 from sordino.audit.computed.law import law
 from sordino.audit.inputs.neighbors import check
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.paper.report import Dossier, Verdict
+from sordino.audit.paper.report import Dossier, Report, Verdict
+from sordino.audit.sampled.certify import Certified, certify
 from sordino.audit.specimens import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
 from sordino.audit.specimens.reference import REFERENCE, Row
 from sordino.audit.specimens.specimen import Specimen
@@ -461,10 +463,47 @@ def test_the_whole_zoo() -> None:
         assert report.confidence is None or report.confidence >= 1 - 0.001 / len(SPECIMENS)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """An audit at 0.9, and the bound that its final runs show at the confidence of all rows together."""
+
+    report: Report
+    certain: float
+
+
+def strict_audit(row: Row, monkeypatch: pytest.MonkeyPatch) -> Judged:
+    certain: list[float] = []
+
+    def noted(gauge: Any, readings: Any, runs: int, claim: Any, alpha: float) -> Certified:
+        assert alpha == pytest.approx(0.1)
+        certain.append(certify(gauge, readings, runs, claim, 0.001 / len(REFERENCE)).epsilon)
+        return certify(gauge, readings, runs, claim, alpha)
+
+    monkeypatch.setattr("sordino.audit.sampled.black_box.certify", noted)
+    report = audited(row.specimen, confidence=0.9, samples=20_000_000)
+    (found,) = certain
+    assert found <= report.epsilon_lower
+    return Judged(report, found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", REFERENCE, ids=lambda row: row.specimen.name)
-def test_reference_rows(row: Row) -> None:
-    """At least 0.9 of the better listed bound, with a tenth of its runs, and never above the truth."""
-    report = audited(row.specimen, confidence=0.9, samples=20_000_000)
-    assert report.epsilon_lower >= 0.9 * row.listed
-    assert report.verdict is (Verdict.VIOLATED if row.specimen.broken else Verdict.HOLDS)
+def test_reference_rows(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least 0.9 of the better listed bound, with a tenth of its runs, and the right verdict.
+
+    Strength is compared at 0.9, the confidence of the listed bounds. At 0.9 a mechanism that spends all it claims is called
+    broken once in ten audits, by design; with 22 rows that is no fault. So verdicts are judged at the confidence of a
+    family: 0.999 for all rows together. It is the same event and the same final runs, certified with another chance of
+    error: the event was chosen without them, so both statements are theorems.
+
+    A bound is random: with the best event the two tightest rows expect 0.97 of what is listed, with a standard deviation of
+    0.04. So a row that falls short is audited twice more, and the mean of all three must not: an auditor as strong as that
+    fails about once in a thousand, and one that expects 0.85 passes no oftener than in one audit (once in nine).
+    """
+    first = strict_audit(row, monkeypatch)
+    bounds = [first.report.epsilon_lower]
+    if bounds[0] < 0.9 * row.listed:
+        bounds += [strict_audit(row, monkeypatch).report.epsilon_lower for _ in range(2)]
+    assert np.mean(bounds) >= 0.9 * row.listed, bounds
+    assert (first.certain > row.specimen.epsilon) == row.specimen.broken, first
+    assert first.certain <= row.specimen.truth

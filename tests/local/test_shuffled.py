@@ -19,8 +19,9 @@ from local_laws import Law, client_law
 from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.local.shuffled import shuffled
+from sordino.privacy.loss.binary_count import _blocks, _count, _offsets, _Others, _tilts, count_mixture
 from sordino.privacy.loss.law import CELL_ERROR
-from sordino.privacy.loss.shuffled import ShuffledLoss
+from sordino.privacy.loss.shuffled import ShuffledBinaryLoss, ShuffledLoss
 
 EPSILONS = (0, 0.02, 0.1, 0.3, 0.7, 1.0, 1.5)
 ODDS = Fraction(5, 2)
@@ -153,9 +154,9 @@ def test_of_other_losses_size_and_distance_count() -> None:
 
 
 def test_the_number_to_remember() -> None:
-    """epsilon 1 for each of a million persons is 0.0035 for the shuffled million."""
+    """epsilon 1 for each of a million persons is 0.0029 for the shuffled million, if a report is one bit."""
     loss = shuffled(local.Direct.calibrated(epsilon=1, categories=2), 10**6)
-    assert loss.epsilon(1e-6) == pytest.approx(0.003514, rel=1e-3)
+    assert loss.epsilon(1e-6) == pytest.approx(0.002849, rel=2e-3)
     assert loss.maximum() <= 1
     assert loss.delta(1) == 0 < loss.delta(0.999)
 
@@ -164,7 +165,7 @@ def test_more_persons_and_fewer_clones_are_never_worse() -> None:
     deltas = [shuffled(local.Direct(3, 2), n).delta(0.05) for n in (1, 2, 3, 10, 100, 1000)]
     assert deltas == sorted(deltas, reverse=True)
     for n in (10, 300):
-        losses = [shuffled(local.Direct(3, k), n) for k in (2, 3, 20)]
+        losses = [shuffled(local.Direct(3, 2).loss(), n), *(shuffled(local.Direct(3, k), n) for k in (3, 20))]
         for epsilon in (0.01, 0.1, 0.5):
             found = [loss.delta(epsilon) for loss in losses]
             assert all(b <= a * (1 + 1e-3) + 1e-44 for a, b in pairwise(found))
@@ -251,19 +252,157 @@ def test_impossible_parameters(odds: Any, clone: Any, rest: Any) -> None:
         ShuffledLoss(odds, clone, rest, 10)
 
 
+def counts(n: int, odds: Any, ones: int) -> tuple[Any, Any]:
+    """The two laws of the count of n binary reports, `ones` of the others' truths being 1; exact for exact odds."""
+    lie = 1 / (odds + 1)
+    others = [lie - lie + 1]
+    for chance in [1 - lie] * ones + [lie] * (n - 1 - ones):
+        others = [a * (1 - chance) + b * chance for a, b in zip([*others, 0], [0, *others], strict=True)]
+    p, q = ([a * (1 - c) + b * c for a, b in zip([*others, 0], [0, *others], strict=True)] for c in (1 - lie, lie))
+    return p, q
+
+
+def worst_count(n: int, odds: Fraction, ratio: Fraction) -> Fraction:
+    """The largest delta at log(ratio) over the others' truths, both directions, in exact numbers."""
+    pairs = [pair for ones in range(n) for p, q in [counts(n, odds, ones)] for pair in ((p, q), (q, p))]
+    return max(sum((max(a - ratio * b, Fraction(0)) for a, b in zip(*pair, strict=True)), Fraction(0)) for pair in pairs)
+
+
 def test_others_who_all_agree_are_not_the_worst_for_binary_responses() -> None:
     """Three persons, truthful three times of four: which others are worst depends on epsilon, so no single law is exact."""
 
-    def worst(ones: int, epsilon: float) -> float:
-        others = [1.0]
-        for chance in [0.75] * ones + [0.25] * (2 - ones):
-            others = [a * (1 - chance) + b * chance for a, b in zip([*others, 0.0], [0.0, *others], strict=True)]
-        p, q = ([a * (1 - c) + b * c for a, b in zip([*others, 0.0], [0.0, *others], strict=True)] for c in (0.75, 0.25))
+    def delta(ones: int, epsilon: float) -> float:
+        p, q = (np.array(side, float) for side in counts(3, 3.0, ones))
         factor = math.exp(epsilon)
-        return max(sum(max(0.0, a - factor * b) for a, b in zip(*pair, strict=True)) for pair in ((p, q), (q, p)))
+        return max(float(np.maximum(a - factor * b, 0).sum()) for a, b in ((p, q), (q, p)))
 
-    loss = ShuffledLoss(Fraction(3), Fraction(1, 4), Fraction(0), 3)
-    assert worst(1, 0.01) > worst(0, 0.01)
-    assert worst(0, 0.8) > worst(1, 0.8)
-    for epsilon in (0.0, 0.01, 0.2, 0.8):
-        assert max(worst(ones, epsilon) for ones in range(3)) <= loss.delta(epsilon)
+    assert delta(1, 0.01) > delta(0, 0.01)
+    assert delta(0, 0.8) > delta(1, 0.8)
+
+
+@pytest.mark.parametrize("odds", [Fraction(11, 10), Fraction(3), Fraction(20), Fraction(1000)], ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 13])
+def test_few_binary_reports_have_the_exact_worst_over_the_others_truths(n: int, odds: Fraction) -> None:
+    mixture = ShuffledBinaryLoss(odds, n).mixture
+    assert sum(mixture.weights) == 1
+    assert min(mixture.weights) >= 0
+    for share in (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 0.95):
+        ratio = Fraction(float(odds) ** share).limit_denominator(10**6)
+        true = worst_count(n, odds, ratio)
+        found = sum(
+            (
+                w * max(1 + t - ratio * (1 - t), Fraction(0)) / 2
+                for t, w in zip(mixture.thetas, mixture.weights, strict=True)
+            ),
+            Fraction(0),
+        )
+        assert true <= found <= true * (1 + Fraction(1, 1000))
+
+
+def exact_delta(n: int, odds: float, ones: int, epsilon: float) -> float:
+    """delta at one number of ones, from SciPy's binomial laws: the count of the ones and that of the zeros, added."""
+    lie, ratio = 1 / (odds + 1), math.exp(epsilon)
+    laws = binom.pmf(np.arange(ones + 1), ones, 1 - lie), binom.pmf(np.arange(n - ones), n - 1 - ones, lie)
+    others = np.convolve(*(law[law > 1e-80] for law in laws))
+    first = sum(int(np.argmax(law > 1e-80)) for law in laws)
+    tail = np.append(np.cumsum(others[::-1])[::-1], 0.0)
+    before = np.append(0.0, others)  # the outcome that counts is one above: k = first, first + 1, ...
+    assert first + len(others) <= n
+    return float(np.max((1 - lie - ratio * lie) * before - (ratio - 1) * tail))
+
+
+@pytest.mark.parametrize(("odds", "n"), [(3, 700), (3, 3000), (20, 3000), (1.05, 10_000)])
+def test_many_binary_reports_are_near_the_worst_law_and_never_below_any(odds: float, n: int) -> None:
+    loss = ShuffledBinaryLoss(Fraction(odds), n)
+    for delta in (1e-3, 1e-6, 1e-12):
+        epsilon = loss.epsilon(delta)
+        if epsilon <= 0:
+            continue
+        for ones in (0, 1, n // 3, n // 2, n - 40, n - 2, n - 1):
+            assert exact_delta(n, odds, ones, epsilon) <= delta * (1 + 1e-9)
+        assert max(exact_delta(n, odds, ones, epsilon * (1 - 3e-3)) for ones in (n - 40, n - 2, n - 1)) > delta
+
+
+@pytest.mark.parametrize("n", [600, 10**4, 10**6, 10**9])
+def test_binary_reports_reveal_less_than_the_clones_say(n: int) -> None:
+    """By a fifth at odds 3: the noise of all reports hides a person, not only that of reports which ignore their truth."""
+    binary, clones = local.shuffled(local.Direct(3, 2), n), local.shuffled(local.Direct(3, 2).loss(), n)
+    for delta in (1e-6, 1e-12):
+        if clones.epsilon(delta) > 0:
+            assert 0.75 < binary.epsilon(delta) / clones.epsilon(delta) < 0.91
+
+
+def test_more_binary_reports_are_never_worse() -> None:
+    """Also where numbers of ones begin to be taken together."""
+    epsilons = [ShuffledBinaryLoss(Fraction(3), n).epsilon(1e-6) for n in (2, 3, 50, 512, 514, 1100, 5000)]
+    assert epsilons == sorted(epsilons, reverse=True)
+
+
+def test_binary_reports_that_floats_cannot_count_have_the_general_loss() -> None:
+    loss = ShuffledBinaryLoss(Fraction(10**9), 2**40)
+    assert count_mixture(2**40, Fraction(10**9)) is None
+    assert loss.mixture == ShuffledLoss(Fraction(10**9), 1 / Fraction(10**9 + 1), Fraction(0), 2**40).mixture
+
+
+def test_a_bit_for_a_number_is_a_binary_report() -> None:
+    """The chance of a 1 lies between those of the two truths, and delta is convex in every person's chance."""
+    numbers = local.OneBitMean(3, 0, 100)
+    assert shuffled(numbers, 100) == shuffled(local.Direct(3, 2), 100) == ShuffledBinaryLoss(Fraction(3), 100)
+    n, loss = 5, ShuffledBinaryLoss(Fraction(3), 5)
+    assert so.Loss.from_json(loss.to_json()) == loss
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        chances = rng.uniform(0.25, 0.75, n + 1)
+        others = np.array([1.0])
+        for c in chances[2:]:
+            others = np.convolve(others, [1 - c, c])
+        p, q = (np.convolve(others, [1 - c, c]) for c in chances[:2])
+        for epsilon in (0.0, 0.1, 0.5):
+            assert float(np.maximum(p - math.exp(epsilon) * q, 0).sum()) <= loss.delta(epsilon)
+
+
+def test_sums_of_binary_losses_bound_products_of_counts_with_different_others() -> None:
+    """One pair has the worst curve of all counts, so it also bounds rounds in which the others change their truths."""
+    loss = ShuffledBinaryLoss(Fraction(3), 4)
+    laws = [tuple(np.array(side, float) for side in counts(4, 3.0, ones)) for ones in range(4)]
+    both = laws + [(q, p) for p, q in laws]
+    limits = {epsilon: (2 * loss).delta(epsilon) for epsilon in (0.0, 0.4, 1.7)}
+    for (p1, q1), (p2, q2) in product(both, both):
+        for epsilon in limits:
+            true = float(np.maximum(np.outer(p1, p2) - math.exp(epsilon) * np.outer(q1, q2), 0).sum())
+            assert true <= limits[epsilon]
+
+
+@pytest.mark.parametrize("odds", [1, 0.5, -3])
+def test_binary_reports_need_odds_above_one(odds: Any) -> None:
+    with pytest.raises(InvalidInput):
+        ShuffledBinaryLoss(odds, 10)
+
+
+@pytest.mark.parametrize("others", [1, 7, 511, 512, 3000, 10**6])
+def test_every_number_of_ones_is_in_a_block_that_gave_enough_others_away(others: int) -> None:
+    blocks = _blocks(others, Fraction(3))
+    covered = np.zeros(others + 1, int)
+    for size, ones in zip(blocks.sizes.astype(int).tolist(), blocks.ones.astype(int).tolist(), strict=True):
+        assert 0 <= ones <= size <= others
+        covered[ones : ones + others - size + 1] += 1
+    assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("odds", [1.2, 3.0, 50.0])
+def test_probabilities_of_a_count_are_bracketed(odds: float) -> None:
+    """Others who agree report a binomial count: SciPy knows its probabilities and tails."""
+    n, lie = 3000, 1 / (odds + 1)
+    others = _Others(np.array([n, n], float), np.array([0, n], float), 1 - lie, lie)
+    for offsets, middle in _tilts(_offsets(others.deviation), others.deviation):
+        found = _count(others, offsets, middle)
+        assert found is not None
+        for block, chance in enumerate((lie, 1 - lie)):
+            k = others.base[block] + offsets
+            law = binom(n, chance)
+            for probability, error, at in ((found.at, found.at_error, k), (found.before, found.before_error, k - 1)):
+                assert (np.abs(probability[:, block] - law.pmf(at)) <= error[:, block] + 1e-10 * law.pmf(at)).all()
+            true = law.sf(k - 1)
+            near = true > 1e-40
+            assert (found.tail[:, block] <= true * (1 + 1e-10)).all()
+            assert (found.tail[:, block][near] >= true[near] * (1 - 1e-6)).all()

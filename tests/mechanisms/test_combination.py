@@ -9,14 +9,16 @@ import numpy.typing as npt
 import pytest
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms.combination import EXACT, Family, Floats, Noise, half_width, reach
+from sordino.mechanisms.combination import _GAP, EXACT, Family, Floats, Noise, _apart, half_width, reach
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
 
 FAMILIES: tuple[Family, ...] = ("laplace", "gaussian")
 SHAPES = [(1.0, 1.0), (1.0, 0.5), (1.0, 0.999999), (-1.0, 1e-9), (2.0, -1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 0.9995, 0.3),
           (0.0, 3.0, 2.0), (1.0, 1.0, 1.0, 1.0), (4.0, 3.0, 2.0, 1.0), (1.0, 1e-3, 1e-6, 1e-200),
-          (1.0, 0.9999, 0.9998, 0.1)]  # fmt: skip
+          (1.0, 0.9999, 0.9998, 0.1), (1.0,) * 5, (1.0,) * 6, (1.0,) * 7, (1.0,) * 8, (1.0,) * 9, (1.0,) * 10,
+          (1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25), (9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0),
+          (1.0, 0.99, 0.98, 0.97, 0.5, 1e-9), (1.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)]  # fmt: skip
 
 
 def laplace_tail(coefficients: tuple[float, ...], x: float) -> Decimal:
@@ -61,9 +63,24 @@ def test_laplace_reach_is_never_too_small_and_a_hair_too_large(
 ) -> None:
     alpha = Decimal(1) - Decimal(Fraction(confidence).numerator) / Decimal(Fraction(confidence).denominator)
     x = float(reach("laplace", [coefficients], confidence)[0])
-    hair = 1.0001 if len([c for c in coefficients if c]) <= 2 else 1.01
+    hair = {1: 1.0001, 2: 1.0001, 10: 1.015}.get(len([c for c in coefficients if c]), 1.01)
     assert laplace_tail(coefficients, x) <= alpha
     assert laplace_tail(coefficients, x / hair) > alpha
+
+
+def test_spread_scales_reach_farther() -> None:
+    """Theorem 6: moving scales apart, with their geometric mean kept, makes every tail larger; so does a majorant."""
+    rng = np.random.default_rng(8)
+    for d in (3, 5, 9):
+        close = np.sort(np.exp(0.05 * rng.normal(size=(4, d))))[:, ::-1]
+        apart = _apart(close)
+        assert (np.log(apart[:, :-1] / apart[:, 1:]) >= _GAP[d] * (1 - 1e-9)).all()
+        assert np.allclose(np.log(apart).sum(axis=1), np.log(close).sum(axis=1), atol=1e-10)
+        for c, b in zip(close.tolist(), apart.tolist(), strict=True):
+            for x in (0.3, 1.0, 4.0, 12.0):
+                assert laplace_tail(tuple(c), x) <= laplace_tail(tuple(b), x)
+    wide = np.array([[64.0, 8.0, 1.0, 1e-3, 1e-200]])
+    assert np.allclose(_apart(wide), wide, rtol=1e-11)
 
 
 @pytest.mark.parametrize("coefficients", [(1.0,), *SHAPES])
@@ -123,7 +140,7 @@ def test_one_noise_has_the_interval_of_its_mechanism() -> None:
 def test_it_is_a_norm_that_grows_with_each_coefficient(family: Family, confidence: float) -> None:
     rng = np.random.default_rng(3)
     noise = Noise(family, 5.0)
-    for d in (2, 3, 4):
+    for d in (2, 3, 4, 6, 9):
         a, b = (rng.normal(size=(3000, d)) * np.exp(2 * rng.normal(size=(3000, d))) for _ in range(2))
         qa, qb = noise.norm(a, confidence), noise.norm(b, confidence)
         assert (noise.norm(a + b, confidence) <= (qa + qb) * 1.003).all()
@@ -156,7 +173,7 @@ def test_noise_that_is_not_rounded_and_no_noise() -> None:
     ("scale", "coefficients", "confidence"),
     [(0, [[1.0]], 0.95), (-1.0, [[1.0]], 0.95), (math.inf, [[1.0]], 0.95), (math.nan, [[1.0]], 0.95),
      (1.0, [[math.nan]], 0.95), (1.0, [[math.inf, 1.0]], 0.95), (1.0, 3.0, 0.95), (1.0, [[]], 0.95),
-     (1.0, [[1.0] * 5], 0.95), (1.0, [[1.0]], 1.0), (1.0, [[1.0]], 0)],
+     (1.0, [[1.0] * 11], 0.95), (1.0, [[1.0]], 1.0), (1.0, [[1.0]], 0)],
 )  # fmt: skip
 def test_refuses_what_has_no_half_width(scale: float, coefficients: object, confidence: float) -> None:
     with pytest.raises(InvalidInput):

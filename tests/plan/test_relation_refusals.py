@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
     ),
     "an own id that is not the person's": (
         "SELECT COUNT(DISTINCT id) AS n FROM lines",
-        "COUNT|column", ".", "customer_id",
+        "column 'id'", "names rows of another table", "Declare it",
         "SELECT COUNT(DISTINCT customer_id) AS n FROM lines",
     ),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -98,6 +99,7 @@ def test_a_person_of_two_tables_may_have_the_rows_of_both() -> None:
     assert total(text, orders=orders, customers=customers) == [6]
     text = "SELECT SUM(n) AS s FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) AS p"
     assert total(text, orders=orders) == [3]
+    assert total(text.replace("SUM(n)", "COUNT(*)") + " WHERE n <= 3", orders=orders) == [1]
 
 
 def test_a_table_does_not_call_its_own_id_the_person() -> None:
@@ -118,3 +120,16 @@ def test_a_table_does_not_call_its_own_id_the_person() -> None:
     ):
         with pytest.raises(InvalidInput):
             planned(text, dataset)
+
+
+def test_sums_within_a_person_are_of_whole_steps() -> None:
+    """Each of three fifths is nearest to none of the steps of a half, so that their sum is 0; in floats it would be 1/2."""
+    rows = pa.table({"id": [1, 1, 1, 2], "y": [0.2, 0.2, 0.2, 0.8]})
+    columns = {"y": {"type": "float", "min": 0, "max": 9, "step": 0.5}}
+    dataset = Dataset(rows, unit="id", max_rows=5, columns=columns, budget={"epsilon": 1})
+    for inner, steps in (("SUM(y)", 2), ("CLAMP(SUM(y), 0, 4)", 2), ("AVG(y)", 2)):
+        text = f"SELECT SUM(LEAST(GREATEST(s, 0), 9)) AS s FROM (SELECT id, {inner} AS s FROM data GROUP BY id) AS p"
+        plan = planned(text, dataset)
+        (own,) = exact_sums(plan, dataset).vectors.values()
+        (step,) = (release.partial.grids[0].step for release in plan.sums)
+        assert own.tolist() == [[int(steps * Fraction(1, 2) / step)]], inner

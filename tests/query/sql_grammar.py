@@ -241,7 +241,10 @@ class _Drawer:
         return call("bucket", self.number_leaf(0), Literal(10))
 
     def aggregate(self, depth: int) -> Aggregate:
-        match self.one("rows", "values", "spread", "truths", "quantile", "persons"):
+        match self.one("rows", "values", "spread", "truths", "quantile", "persons", "pair"):
+            case "pair":
+                name = self.one("covar_samp", "covar_pop", "corr", "regr_slope", "regr_intercept", "regr_r2")
+                return Aggregate(name, (self.expression("number", depth), self.expression("number", depth)))
             case "values":
                 return Aggregate("count", (self.key(depth),))
             case "spread":
@@ -352,6 +355,8 @@ def _aggregate(value: Expression | Aggregate) -> str:
         case Aggregate(function, (x,), _):
             assert x is not None
             return f"{function.upper()}({_sql(x)})"
+        case Aggregate(function, (y, x), None):
+            return f"{function.upper()}({_sql(y)}, {_sql(x)})"
         case Aggregate():
             raise AssertionError(value)
         case _:

@@ -23,8 +23,8 @@ MODES = ["AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK"]
 INSTRUCTIONS = ["COLLECT COD", "DELIVER IN PERSON", "NONE", "TAKE BACK RETURN"]
 REGIONS = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"]
 NATIONS = [
-    "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE", "GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ",
-    "JAPAN", "JORDAN", "KENYA", "MOROCCO", "MOZAMBIQUE", "PERU", "CHINA", "ROMANIA", "SAUDI ARABIA", "VIETNAM", "RUSSIA",
+    "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE", "GERMANY", "INDIA", "INDONESIA", "IRAN",
+    "IRAQ", "JAPAN", "JORDAN", "KENYA", "MOROCCO", "MOZAMBIQUE", "PERU", "CHINA", "ROMANIA", "SAUDI ARABIA", "VIETNAM", "RUSSIA",
     "UNITED KINGDOM", "UNITED STATES",
 ]  # fmt: skip
 NATION_REGIONS = [0, 1, 1, 1, 4, 0, 3, 3, 2, 2, 4, 4, 2, 4, 0, 0, 0, 1, 2, 3, 4, 2, 3, 3, 1]
@@ -51,7 +51,8 @@ def make_data(folder: Path, scale: float) -> dict[str, int]:
     ordered = _number("day", "o", 0, 2405)
     tables = {
         "customer": f"""SELECT c AS c_custkey, {_number("nation", "c", 0, 24)} AS c_nationkey,
-            {_pick(SEGMENTS, "segment", "c")} AS c_mktsegment, {_number("balance", "c", -99999, 999999)} / 100.0 AS c_acctbal,
+            {_pick(SEGMENTS, "segment", "c")} AS c_mktsegment,
+            {_number("balance", "c", -99999, 999999)} / 100.0 AS c_acctbal,
             {_number("phone", "c", 10, 34)} AS c_phone FROM range({customers}) AS t(c)""",
         "orders": f"""SELECT o AS o_orderkey, (hash(o, 'customer') % {customers * 2 // 3 or 1})::BIGINT AS o_custkey,
             CAST({day.format(ordered)} AS DATE) AS o_orderdate, {_pick(PRIORITIES, "priority", "o")} AS o_orderpriority,
@@ -67,10 +68,12 @@ def make_data(folder: Path, scale: float) -> dict[str, int]:
             CAST({day.format(f"{ordered} + {_number('receipt', 'o, n', 5, 150)}")} AS DATE) AS l_receiptdate,
             {_pick(MODES, "mode", "o, n")} AS l_shipmode, {_pick(INSTRUCTIONS, "instruct", "o, n")} AS l_shipinstruct
             FROM range({orders}) AS t(o), LATERAL (SELECT unnest(range(1 + (hash(o, 'lines') % 7)::BIGINT)) AS n)""",
-        "part": f"""SELECT p AS p_partkey, {_pick(COLOURS, "colour", "p")} AS p_name, {_pick(BRANDS, "brand", "p")} AS p_brand,
+        "part": f"""SELECT p AS p_partkey, {_pick(COLOURS, "colour", "p")} AS p_name,
+            {_pick(BRANDS, "brand", "p")} AS p_brand,
             {_pick(TYPES, "type", "p")} AS p_type, {_number("size", "p", 1, 50)} AS p_size,
             {_pick(CONTAINERS, "container", "p")} AS p_container FROM range({parts}) AS t(p)""",
-        "supplier": f"""SELECT s AS s_suppkey, {_number("nation", "s", 0, 24)} AS s_nationkey FROM range({suppliers}) AS t(s)""",
+        "supplier": f"""SELECT s AS s_suppkey, {_number("nation", "s", 0, 24)} AS s_nationkey
+            FROM range({suppliers}) AS t(s)""",
         "partsupp": f"""SELECT p AS ps_partkey, ((p + i * {suppliers // 4 + 1}) % {suppliers})::BIGINT AS ps_suppkey,
             {_number("cost", "p, i", 1, 1000)} AS ps_supplycost, {_number("qty", "p, i", 1, 9999)} AS ps_availqty
             FROM range({parts}) AS t(p), range(4) AS u(i)""",
@@ -254,7 +257,8 @@ QUESTIONS = (
         WHERE l_shipmode IN ('AIR', 'REG AIR') AND l_shipinstruct = 'DELIVER IN PERSON' AND (
           p_brand = 'Brand#12' AND p_container IN ('SM CASE', 'SM BOX') AND l_quantity BETWEEN 1 AND 11 AND p_size <= 5
           OR p_brand = 'Brand#23' AND p_container IN ('MED BAG', 'MED BOX') AND l_quantity BETWEEN 10 AND 20 AND p_size <= 10
-          OR p_brand = 'Brand#34' AND p_container IN ('LG CASE', 'LG BOX') AND l_quantity BETWEEN 20 AND 30 AND p_size <= 15)"""),
+          OR p_brand = 'Brand#34' AND p_container IN ('LG CASE', 'LG BOX') AND l_quantity BETWEEN 20 AND 30
+            AND p_size <= 15)"""),
     Asked(20, "part promotion", """
         SELECT s_suppkey FROM supplier WHERE s_suppkey IN (
           SELECT ps_suppkey FROM partsupp WHERE ps_availqty > (SELECT 0.5 * SUM(l_quantity) FROM lineitem))"""),

@@ -1,7 +1,7 @@
 """What releases of bounded range cost if all of them are fixed before any answer is seen: less than if they adapt.
 
 A plan's sum (`loss + loss`) allows every release to be chosen by earlier answers, as long as the losses are fixed. These two
-figures do not: not even the questions may depend on an answer. Theorem and proof sketch in fixed_in_advance.md.
+figures do not: not even the questions may depend on an answer. Theorems and proofs in fixed_in_advance.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def delta_if_fixed_in_advance(loss: BoundedRangeLoss, count: int, epsilon: Numbe
 
     Privacy: holds only if no release, nor which question it answers, depends on an answer. Else add losses.
 
-    Source: Dong, Durfee and Rogers 2020 (arXiv 1909.13830), section 5.
+    Source: Dong, Durfee and Rogers 2020 (arXiv 1909.13830); proven in fixed_in_advance.md.
 
     Example:
         >>> loss = BoundedRangeLoss(Fraction(3, 10))

@@ -22,6 +22,10 @@ _STEP = 0.08
 _MIDDLE = 0.1
 """The sketch has edges at the spread times this times the hyperbolic sine of multiples of the step."""
 _FARTHEST = 600.0
+_SUMMED = 2.0**-48
+"""How far a sum of masses may be off, for the rounding of each."""
+_ROUNDED = 2.0**-45
+"""How far the float of an atom's value may be off, as a share of it."""
 _MATTERS = 1e-12
 """A tilted probability that is more than noise."""
 _NARROWEST = 2.0**-14
@@ -30,11 +34,12 @@ _NARROWEST = 2.0**-14
 
 @dataclass(frozen=True)
 class Discrete:
-    """A discrete loss: the probabilities of its values, and of infinity."""
+    """A discrete loss: the probabilities of its values, and of infinity; a value may be off by `rounding`."""
 
     values: Floats
     masses: Floats
     infinite: float = 0.0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class Graded:
             own = np.concatenate([p[:1] + inner[:1] - up[:1], inner[1:] - up[1:], [0.0]])
             own[1:] += up
             values, masses = np.append(values, self.edges), np.append(masses, own)
-        return _positive(values, masses * more, infinite * more)
+        return _positive(law, *_whole_from_above(values, masses * more, infinite * more), infinite * more)
 
     def from_below(self) -> Discrete:
         """All of a cell merged into one outcome, and what lies outside the cells dropped."""
@@ -146,16 +151,35 @@ class Graded:
             error += 2.0**-50 * np.abs(merged)
             losses[clear] = np.maximum(losses[clear], merged - error)
             values, masses = np.append(values, losses), np.append(masses, p)
-        return _positive(values, masses * (1 - 2 * law.error), law.infinite)
+        masses = masses * (1 - 2 * law.error)
+        below = float(self.cells.p[0]) * (1 + 2 * law.error) if len(self.edges) else 0.0
+        # what is missing to one, but for what may lie below the cells, is at least at the least value
+        missing = 1 - law.infinite - below - math.fsum(masses.tolist()) - _SUMMED
+        missing = min(missing, 4 * law.error)  # no more than the law's own error explains
+        if missing > 0:
+            values, masses = np.append(values, values.min()), np.append(masses, missing)
+        return _positive(law, values, masses, law.infinite)
 
 
 def _atoms(law: Law) -> tuple[Floats, Floats]:
     return np.array([v for v, _ in law.atoms]), np.array([p for _, p in law.atoms])
 
 
-def _positive(values: Floats, masses: Floats, infinite: float) -> Discrete:
+def _whole_from_above(values: Floats, masses: Floats, infinite: float) -> tuple[Floats, Floats]:
+    """Enlarged masses without what they have beyond one: it is taken from the least values, so that no tail gets lighter."""
+    order = np.argsort(values, kind="stable")
+    values, masses = values[order], masses[order]
+    surplus = math.fsum(masses.tolist()) + infinite - 1 - _SUMMED
+    if surplus > 0:
+        masses = np.maximum(masses - np.clip(surplus - (np.cumsum(masses) - masses), 0.0, masses), 0.0)
+    return values, masses
+
+
+def _positive(law: Law, values: Floats, masses: Floats, infinite: float) -> Discrete:
+    """Edges are what they are and merged losses were lowered, so only the values of atoms have been rounded."""
     kept = masses > 0
-    return Discrete(values[kept], masses[kept], infinite)
+    rounding = _ROUNDED * max((abs(value) for value, _ in law.atoms), default=0.0)
+    return Discrete(values[kept], masses[kept], infinite, rounding)
 
 
 def _apart(edges: Floats, least: float) -> Floats:

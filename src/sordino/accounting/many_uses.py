@@ -72,7 +72,7 @@ def epsilon_of_many(parts: Parts, delta: float, accuracy: float, known: float) -
             break
         close, start = _CLOSE * share * accuracy * epsilon, place.epsilon
         found = seen.epsilon((delta - infinite) * math.exp(-above.log_error(place.tilt)), 1, start, close)
-        upper = min(upper, found + above.value_error)
+        upper = min(upper, found + seen.value_error)
         if upper <= known:
             return Ends(lower, upper, True)
         if not 0 < upper < math.inf:
@@ -85,7 +85,7 @@ def epsilon_of_many(parts: Parts, delta: float, accuracy: float, known: float) -
         if (seen := Spectrum.of(below, place.tilt, _smooth(wanted, -1), place.outside)) is None:
             break
         found = seen.epsilon((delta - infinite) * math.exp(below.log_error(place.tilt)), -1, upper, close)
-        lower = max(lower, found - below.value_error)
+        lower = max(lower, found - seen.value_error)
         width = (upper - lower) / upper
         if width <= accuracy:
             return Ends(lower, upper, True)
@@ -118,7 +118,7 @@ def delta_of_many(parts: Parts, epsilon: float, accuracy: float, known: float) -
         place = scan.place(epsilon, upper if turn else guess)
         if (seen := Spectrum.of(above, place.tilt, _smooth(wanted, 1), place.outside)) is None:
             break
-        found = seen.delta(epsilon - above.value_error, 1)
+        found = seen.delta(epsilon - seen.value_error, 1)
         upper = min(upper, found * math.exp(above.log_error(place.tilt)) + infinite)
         if upper <= known:
             return Ends(lower, upper, True)
@@ -131,7 +131,7 @@ def delta_of_many(parts: Parts, epsilon: float, accuracy: float, known: float) -
         below, infinite = laws.uses(-1)
         if (seen := Spectrum.of(below, place.tilt, _smooth(wanted, -1), place.outside)) is None:
             break
-        found = seen.delta(epsilon + below.value_error, -1)
+        found = seen.delta(epsilon + seen.value_error, -1)
         lower = max(lower, found * math.exp(-below.log_error(place.tilt)) + infinite)
         width = math.log(upper / lower) / (1 + slope * epsilon) if lower > 0 else math.inf
         if width <= accuracy:

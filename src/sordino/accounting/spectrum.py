@@ -29,6 +29,10 @@ _MOST_EXPONENT = 600.0
 _MOST_WORK = 2.0**26
 """Terms times values, beyond which no series is made."""
 
+_LONG = 6000
+_LESS_SHARP = 2.0
+"""A series of more terms gets a Gaussian so many times wider: it then takes more of the accuracy, and less time."""
+
 Complex = npt.NDArray[np.complex128]
 
 
@@ -57,6 +61,7 @@ class Uses:
         self.counts = np.array([float(count) for _, count in parts])
         self.uses = sum(count for _, count in parts)
         self.reach = sum(count * float(np.abs(part.values).max()) for part, count in parts)
+        self.rounding = sum(count * part.rounding for part, count in parts)
 
     def log_moments(self, tilts: Floats) -> Floats:
         """The log of what each tilt multiplies the sum's mass by."""
@@ -86,11 +91,6 @@ class Uses:
         """How far the logs of the sum's probabilities may be off: from sums, and from what was exponentiated."""
         return 2.0**-42 * (1000 + self.uses) + 2.0**-48 * abs(tilt) * self.reach
 
-    @property
-    def value_error(self) -> float:
-        """How far rounding can have moved a value of the sum."""
-        return 2.0**-45 * self.reach
-
     def window(self, tilt: float, outside: float, smooth: float = 0.0) -> Window:
         """Where the tilted sum, with a Gaussian of this deviation, is but for this probability on each side."""
         masses, log_moment = self.tilted(tilt)
@@ -114,7 +114,8 @@ class Spectrum:
 
     Its coefficient at n turns per window, about `reference`, is within `errors[n]` of `coefficients[n]`. Beyond the window,
     which starts `first` below and ends `last` above the reference, it has at most probability `outside` on each side.
-    `scale` is log E[e^(tilt (sum + Gaussian))]; `smooth` is the shift of the Gaussian.
+    `scale` is log E[e^(tilt (sum + Gaussian))]; `smooth` is the shift of the Gaussian. Rounding can have moved the sum by
+    `value_error`.
     """
 
     reference: float
@@ -126,12 +127,16 @@ class Spectrum:
     coefficients: Complex
     errors: Floats
     outside: float
+    value_error: float
 
     @staticmethod
     def of(uses: Uses, tilt: float, smooth: float, outside: float) -> Spectrum | None:
         """None if it would take too many terms, or rounding would leave nothing of them."""
-        masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
         quiet = math.sqrt(-2 * math.log(outside))  # beyond this many of its scales the Gaussian's transform is as small
+        masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
+        if quiet * (down + up) > _LONG * 2 * math.pi * smooth:
+            smooth *= _LESS_SHARP
+            masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
         terms = math.ceil(quiet * (down + up) / (2 * math.pi * smooth))
         unsure = 2 * uses.log_error(tilt + _SLOPES[-1] / deviation)
         if not terms * len(uses.values) < _MOST_WORK or unsure > 1:
@@ -148,6 +153,7 @@ class Spectrum:
             coefficients=coefficients,
             errors=errors,
             outside=outside * (1 + 2 * unsure),
+            value_error=uses.rounding + 2.0**-48 * (float(uses.counts @ np.abs(means)) + (tilt + 0.5) * square),
         )
 
     @cached_property

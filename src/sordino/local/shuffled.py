@@ -19,7 +19,7 @@ from sordino.local.repeated import Repeated
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import show
 from sordino.privacy.loss import FiniteLoss, Loss
-from sordino.privacy.loss.shuffled import ShuffledLoss
+from sordino.privacy.loss.shuffled import ShuffledBinaryLoss, ShuffledLoss
 
 __all__ = ["shuffled"]
 
@@ -27,7 +27,7 @@ _LARGEST = 101
 """Protocols have at most 100, and their losses are rounded up."""
 
 
-def shuffled(report: Any, persons: int) -> ShuffledLoss:
+def shuffled(report: Any, persons: int) -> ShuffledLoss | ShuffledBinaryLoss:
     """The loss of the reports of so many persons, shuffled; `report` is their protocol, or the loss of one report.
 
     Privacy: for one person's answer replaced, towards whoever sees the shuffled reports, if at least `persons` persons send
@@ -36,14 +36,16 @@ def shuffled(report: Any, persons: int) -> ShuffledLoss:
     Example:
         >>> survey = Direct(odds=3, categories=["yes", "no"])
         >>> round(survey.loss().epsilon(1e-6), 4), round(shuffled(survey, persons=10_000).epsilon(1e-6), 4)
-        (1.0986, 0.0489)
+        (1.0986, 0.0399)
     """
+    if isinstance(report, OneBitMean) or (isinstance(report, Direct) and report.categories == 2):
+        return ShuffledBinaryLoss(report.odds, persons)
     if isinstance(report, Direct) and report.categories > 2:
         return ShuffledLoss(report.odds, report.other, (report.categories - 2) * report.other, persons)
     if isinstance(report, Repeated):
         rule = "what several rounds reveal is not the sum of what one round does"
         raise InvalidInput(f"report={show(report)}", rule, "Pass its .first, for the only round that is shuffled.")
-    loss = report.loss() if isinstance(report, Frequency | OneBitMean | HeavyHitters) else report
+    loss = report.loss() if isinstance(report, Frequency | HeavyHitters) else report
     if not isinstance(loss, Loss):
         hint = "Pass a protocol such as local.Direct.calibrated(...), or its .loss()."
         raise InvalidInput(f"report={show(report)}", "a local protocol or the loss of one report is shuffled", hint)

@@ -22,13 +22,13 @@ __all__ = ["EXACT", "Family", "Floats", "Noise", "half_width", "reach"]
 Family: TypeAlias = Literal["laplace", "gaussian"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-MOST = 4
+MOST = 10
 """Partial fractions of more Laplace laws lose too many digits."""
 
-_GAP = 2.0**-10
-"""Scales closer than this, relatively, are moved apart before partial fractions are taken."""
+_GAP = {3: 2**-10, 4: 2**-10, 5: 2**-8, 6: 2**-7, 7: 2**-6, 8: 2**-5.75, 9: 2**-5.5, 10: 2**-5.25}
+"""By the number of parts: scales closer than this, in logarithms, are moved apart before partial fractions are taken."""
 _STEPS = 40
-_DOUBT = {1: 1e-13, 2: 1e-12, 3: 1e-7, 4: 1e-5}
+_DOUBT = {1: 1e-13, 2: 1e-12, 3: 1e-7, 4: 1e-5, 5: 1e-5, 6: 1e-5, 7: 1e-5, 8: 1e-5, 9: 1e-5, 10: 1e-5}
 """By the number of parts, more than the relative error of a tail probability in floats (combination.md)."""
 
 
@@ -130,7 +130,8 @@ def _tail_inverse(scales: Floats, alpha: float) -> Floats:
 
     log P is concave and falls, so that Newton's steps come from the right after the first one: each is safe to stop at.
     """
-    target = -math.log(alpha) + _DOUBT[scales.shape[1]]
+    doubt = _DOUBT[scales.shape[1]]
+    target = -math.log(alpha) + doubt
     x = np.full(len(scales), target)
     if scales.shape[1] == 1:
         return x
@@ -147,7 +148,7 @@ def _tail_inverse(scales: Floats, alpha: float) -> Floats:
         if step:
             change = np.minimum(change, 0.0)
         x = x + change
-        if step and np.abs(change).max() < 1e-13 * target:
+        if step and np.abs(change).max() < max(1e-13, doubt / 100) * target:
             break
     return x
 
@@ -172,13 +173,13 @@ class _Several:
     """P[|S| > x] = sum of w_j e^(-x/c_j), w_j = prod of c_j^2/(c_j^2 - c_i^2) over i != j, over the first term."""
 
     def __init__(self, scales: Floats) -> None:
-        square = np.square(scales)
-        count = scales.shape[1]
-        self.weights = np.ones_like(scales)
-        for j in range(count):
-            for i in range(count):
-                if i != j:
-                    self.weights[:, j] *= square[:, j] / (square[:, j] - square[:, i])
+        square, self.weights = np.square(scales), np.ones_like(scales)
+        for j in range(scales.shape[1]):
+            apart = (scales[:, j, None] - scales) * (scales[:, j, None] + scales)  # nothing cancels after the first
+            apart[:, j] = 1.0
+            factors = square[:, j, None] / apart
+            factors[:, j] = 1.0
+            self.weights[:, j] = factors.prod(axis=1)
         with np.errstate(over="ignore"):
             self.rates = 1 / scales
 
@@ -192,8 +193,14 @@ class _Several:
 
 
 def _apart(scales: Floats) -> Floats:
-    """The scales from the largest on, enlarged until each exceeds the next by the gap; larger scales reach farther."""
-    out = scales.copy()
-    for j in range(scales.shape[1] - 2, -1, -1):
-        out[:, j] = np.maximum(out[:, j], out[:, j + 1] * (1 + _GAP))
-    return out
+    """The scales, sorted from the largest, spread around their geometric means until each exceeds the next by the gap.
+
+    Among all logarithms that fall by the gap or more, these are the nearest (isotonic regression, by its min-max formula).
+    """
+    count = scales.shape[1]
+    slant = np.arange(count) * _GAP[count]
+    sums = np.concatenate([np.zeros((len(scales), 1)), np.cumsum(np.log(scales) + slant, axis=1)], axis=1)
+    first, last = np.arange(count)[:, None], np.arange(count)[None, :]
+    mean = (sums[:, last + 1] - sums[:, first]) / np.maximum(last - first + 1, 1)
+    level = [mean[:, : j + 1, j:].min(axis=1).max(axis=1) for j in range(count)]
+    return np.asarray(np.exp(np.stack(level, axis=1) - slant) * (1 + 1e-12), np.float64)  # no rounding makes it smaller

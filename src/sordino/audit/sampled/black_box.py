@@ -17,6 +17,7 @@ from sordino.audit.inputs.neighbors import Pair, brief, check, checked_relation
 from sordino.audit.inputs.patterns import patterns
 from sordino.audit.paper.report import Report
 from sordino.audit.sampled.certify import certify
+from sordino.audit.sampled.contest import contest, settled
 from sordino.audit.sampled.events import Goal, Reading
 from sordino.audit.sampled.features import Whole
 from sordino.audit.sampled.findings import NOT_TRIED, Outcome, Trial, certified_report, undecided
@@ -32,14 +33,15 @@ __all__ = ["MISSING", "black_box"]
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
 _SEARCH = 0.3
-_TRAIN = 0.3
-_MOST_TRAIN = 3_000_000
+_TRAIN, _CONTEST = 0.2, 0.12
+"""Of the runs on the chosen pair: to learn from, and to choose the event among what was learned."""
+_MOST_TRAIN = 1_500_000
 _MOST_CELLS = 30_000_000
 _ROUNDS = ((1, 50_000), (2, 100_000), (4, 250_000), (8, 500_000))
 """In each round of the search, which part of the pairs stays (1/2, 1/4, ..., two at least), and the most runs on each."""
 _PILOT_RUNS, _FEWEST_RUNS = 30_000, 10
-_PILOT, _RUNNING, _SEARCHING = 0.05, 0.7, 0.4
-"""Of a time limit: what may be used to measure the speed, what runs are planned for, and what the search may take."""
+_PILOT, _RUNNING, _SEARCHING, _CHOOSING = 0.05, 0.7, 0.4, 0.15
+"""Of a time limit: to measure the speed, what runs are planned for, and what the search and the contest may take."""
 _STAGES = ((0.25, 0.05), (0.5, 0.05), (0.75, 0.1), (1, 0.79))
 """Parts of the final runs after which a time limit may end them, each with its share of the chance of error."""
 _CELLS_A_SECOND, _FEWEST_CELLS = 400_000, 4
@@ -143,14 +145,17 @@ class _Audit:
         chosen = 0
         if len(self.pairs) > 1:
             trials, chosen = self._search(side)
-        searched = self.trained // 2
-        count = self._trainable(chosen, int(_TRAIN * (side - searched if trials else side)))
+        rest = side - (self.trained // 2 if trials else 0)
+        count = self._trainable(chosen, int(_TRAIN * rest))
         drawn = self._draw(chosen, count, "training", (0.2, 0.4) if trials else (0.0, 0.35))
         problem = self._too_few(drawn) or _no_output(drawn)
         if problem:
             return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
-        final = self._affordable((self.request.samples - self.trained) // 2)
+        fresh = int(_CONTEST * rest)
+        final = self._affordable((self.request.samples - self.trained) // 2 - fresh)
         found = train(drawn[0].table, drawn[1].table, self._goal(final))
+        found = self._choose(chosen, found, fresh, self._goal(final))
+        final = (self.request.samples - self.trained) // 2
         self.progress(0.5, "final runs")
         self._weigh(found)
         final = self._affordable(final)
@@ -175,6 +180,18 @@ class _Audit:
             if min(reading.runs for reading in total) < runs and time.monotonic() > self.deadline:
                 break
         return stages
+
+    def _choose(self, chosen: int, found: Found, fresh: int, goal: Goal) -> Found:
+        """The event for the final round, chosen on runs that training has not seen."""
+        rivals = contest(found)
+        if not rivals.scores:
+            return found
+        limit = time.monotonic() + _CHOOSING * self._left
+        readings = self.crew.tally(
+            chosen, rivals, (fresh, fresh), limit, lambda f: self.progress(0.4 + f / 10, "choosing the event")
+        )
+        self.trained += sum(reading.runs for reading in readings)
+        return settled(found, rivals, readings, goal)
 
     def _goal(self, final: int) -> Goal:
         return Goal((final, final), self.request.alpha, float(self.request.claim.delta), self.crew.independent)

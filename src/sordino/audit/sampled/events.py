@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,16 @@ import numpy.typing as npt
 from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.bounds import predicted, predicted_jointly
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Score
+from sordino.audit.sampled.scores import Score, complexity
 
-__all__ = ["Event", "Gauge", "Goal", "Levels", "Reading", "best_events", "gauge", "levels_of", "table_levels"]
+__all__ = [
+    "Event", "Gauge", "Goal", "Levels", "Reading", "Tally", "best_events", "gauge", "levels_of", "simplest", "table_levels",
+]  # fmt: skip
 
 _PROFILE = 256
 _LEVELS = 4097
 _CARES = (2.0, 4.0)
+_NEAR = 0.99
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,16 @@ class Reading:
         return np.concatenate([*self.marks, np.full(runs - sum(map(len, self.marks)), missing)])
 
 
+class Tally(Protocol):
+    """What runs are counted for."""
+
+    def read(self, table: Table) -> Reading:
+        """The counts of one batch."""
+
+    def nothing(self) -> Reading:
+        """Before the first batch."""
+
+
 @dataclass(frozen=True, eq=False)
 class Gauge:
     """What is counted in the final round: one event, by itself or in pairs of runs, and a histogram of one score."""
@@ -107,6 +120,13 @@ class Gauge:
     def nothing(self) -> Reading:
         """Before the first batch."""
         return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64))
+
+
+def simplest(tried: Sequence[Event]) -> Event:
+    """The event that is easiest to say, of those that promise about as much as the first."""
+    best = tried[0].predicted
+    near = [event for event in tried if best <= 0 or event.predicted >= _NEAR * best]
+    return min(near, key=lambda event: complexity(event.score))
 
 
 def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal) -> Gauge:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.sampled.events import Gauge, Reading
+from sordino.audit.sampled.events import Reading, Tally
 from sordino.audit.sampled.outputs import Raised, Table, concat, encode
 
 __all__ = ["Drawn", "OutOfTime", "Runner", "Trouble", "in_batches"]
@@ -88,7 +88,7 @@ class Runner:
         self._inputs[pair].check()
         return Drawn(concat(tables), self._failed.get(pair, ""), self._inputs[pair].copied)
 
-    def tally(self, pair: int, gauge: Gauge, count: int, deadline: float, tell: Callable[[Reading], None]) -> Reading:
+    def tally(self, pair: int, gauge: Tally, count: int, deadline: float, tell: Callable[[Reading], None]) -> Reading:
         """The counts of the final round; runs that a failing batch hides are not in them."""
         total = gauge.nothing()
         for table in self._tables(pair, count, deadline, hide=True):

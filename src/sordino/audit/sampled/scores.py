@@ -14,7 +14,7 @@ import numpy as np
 from sordino.audit.sampled.bins import Binned, Bins
 from sordino.audit.sampled.outputs import Floats
 
-__all__ = ["Score", "SumScore", "TableScore", "fit_logistic", "log_ratios"]
+__all__ = ["Score", "SumScore", "TableScore", "complexity", "fit_logistic", "log_ratios"]
 
 
 class Score(Protocol):
@@ -59,6 +59,17 @@ class SumScore:
         for part in self.parts:
             total += part.of(binned)
         return total
+
+
+def complexity(score: Score) -> int:
+    """How hard it is to say what a score looks at: a range of one feature, any set of its values, a sum, anything else."""
+    match score:
+        case TableScore(simple=simple):
+            return 0 if simple else 1
+        case SumScore():
+            return 2
+        case _:
+            return 3
 
 
 def log_ratios(first: Any, second: Any, sizes: tuple[int, int], prior: float) -> Floats:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sordino.audit.sampled.bins import Binned, Bins, cut, cut_together
-from sordino.audit.sampled.events import Event, Gauge, Goal, best_events, gauge, levels_of, table_levels
+from sordino.audit.sampled.events import Event, Gauge, Goal, best_events, gauge, levels_of, simplest, table_levels
 from sordino.audit.sampled.features import Combined, Feature, Pattern, Value, Whole, propose
 from sordino.audit.sampled.outputs import Column, Floats, Table, concat
-from sordino.audit.sampled.scores import Score, SumScore, TableScore, fit_logistic, log_ratios
+from sordino.audit.sampled.scores import Score, SumScore, TableScore, complexity, fit_logistic, log_ratios
 from sordino.audit.sampled.trees import fit_trees
 
 __all__ = ["Found", "train"]
@@ -26,8 +26,7 @@ _KEPT = 16
 _SEATS = 6
 _COORDINATES = 32
 _PLACES = 64
-_NEAR = 0.99
-_SHARES = (0.4, 0.7)
+_SHARES = (0.5, 0.8)
 _SHORTLIST = 10
 _CARE = (0.6, 1.0, 0.6, 1.0)
 """By complexity, how many standard deviations are taken off what training saw: more where more was fitted."""
@@ -103,7 +102,7 @@ class _Parts:
         sizes = [a.size + b.size for a, b in zip(*self.tables[1:], strict=True)]
         if event.swapped:
             hits, sizes = hits[::-1], sizes[::-1]
-        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[_complexity(event)])
+        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[complexity(event.score)])
         return dataclasses.replace(event, predicted=float(bound))
 
 
@@ -122,7 +121,7 @@ def train(first: Table, second: Table, goal: Goal, *, thorough: bool = True) -> 
         scores = [*_sums(numeric, parts), *_learned([kept[i] for i in order], numeric, parts)]
         shortlist += [event for score in scores for event in _top(parts.events(score, goal))]
     tried = sorted((parts.judged(event, goal) for event in shortlist), key=lambda event: -event.predicted)
-    event = _simplest(tried)
+    event = simplest(tried)
     score = parts.table(event.score.bins, 4.0) if isinstance(event.score, TableScore) else event.score
     return Found(event, gauge(event, score, *parts.judge, goal), tuple(tried), parts.tables[2])
 
@@ -147,26 +146,9 @@ def _promising(first: Table, second: Table) -> set[str]:
 def _top(events: Iterator[Event]) -> list[Event]:
     """The best few of one way of looking, and for either input the best of those that are easy to say."""
     ordered = sorted(events, key=lambda event: -event.predicted)
-    simple = [event for event in ordered if _complexity(event) == 0]
+    simple = [event for event in ordered if complexity(event.score) == 0]
     sides = [next((event for event in simple if event.swapped == swapped), None) for swapped in (False, True)]
     return list({id(event): event for event in (*ordered[:2], *sides) if event is not None}.values())
-
-
-def _simplest(tried: Sequence[Event]) -> Event:
-    """The event that is easiest to say, of those that promise about as much as the best."""
-    best = tried[0].predicted
-    near = [event for event in tried if best <= 0 or event.predicted >= _NEAR * best]
-    return min(near, key=_complexity)
-
-
-def _complexity(event: Event) -> int:
-    match event.score:
-        case TableScore(simple=simple):
-            return 0 if simple else 1
-        case SumScore():
-            return 2
-        case _:
-            return 3
 
 
 def _resolution(rows: int) -> int:

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from sordino.audit.sampled.events import Gauge, Reading
+from sordino.audit.sampled.events import Reading, Tally
 from sordino.audit.sampled.outputs import Raised
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Runner, Trouble
 from sordino.errors import InvalidInput
@@ -49,7 +49,7 @@ class Team(Protocol):
         """Training runs on both inputs."""
 
     def tally(
-        self, pair: int, gauge: Gauge, counts: tuple[int, int], deadline: float, tell: Tell
+        self, pair: int, gauge: Tally, counts: tuple[int, int], deadline: float, tell: Tell
     ) -> tuple[Reading, Reading]:
         """The counts of the final round on both inputs."""
 
@@ -94,13 +94,13 @@ class Alone:
         return a, b
 
     def tally(
-        self, pair: int, gauge: Gauge, counts: tuple[int, int], deadline: float, tell: Tell
+        self, pair: int, gauge: Tally, counts: tuple[int, int], deadline: float, tell: Tell
     ) -> tuple[Reading, Reading]:
         """The counts of the final round on both inputs, in turns so that a time limit cuts both alike."""
         latest = [gauge.nothing(), gauge.nothing()]
         turns = 16
         try:
-            with _alarm(deadline):
+            with _alarm(max(deadline, self.end)):
                 for turn in range(turns):
                     for side, runner in enumerate(self._runners):
                         share = counts[side] * (turn + 1) // turns - counts[side] * turn // turns
@@ -164,7 +164,7 @@ class Forked:
         return a, b
 
     def tally(
-        self, pair: int, gauge: Gauge, counts: tuple[int, int], deadline: float, tell: Tell
+        self, pair: int, gauge: Tally, counts: tuple[int, int], deadline: float, tell: Tell
     ) -> tuple[Reading, Reading]:
         """The counts of the final round on both inputs; of a worker that hangs, what it last told."""
         latest = [gauge.nothing(), gauge.nothing()]
@@ -181,6 +181,8 @@ class Forked:
         """The answers of both workers; None for one that is late and was ended."""
         answers: list[Any] = [None, None]
         waiting = dict[Any, int]()
+        if not self._children:  # ended before, since one was late
+            return answers
         for side, (question, (_, worker)) in enumerate(zip(questions, self._children, strict=True)):
             with contextlib.suppress(OSError):
                 worker.send(question)

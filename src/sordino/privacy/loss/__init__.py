@@ -11,7 +11,7 @@ from sordino.privacy.loss.integer_noise import DiscreteGaussianLoss, DiscreteLap
 from sordino.privacy.loss.laplace import LaplaceLoss
 from sordino.privacy.loss.mixed import MixedLoss, truncated_poisson
 from sordino.privacy.loss.sampling import SampledFiniteLoss, WithoutReplacementLoss
-from sordino.privacy.loss.shuffled import ShuffledLoss
+from sordino.privacy.loss.shuffled import ShuffledBinaryLoss, ShuffledLoss
 from sordino.privacy.loss.subsampled import SubsampledLoss
 from sordino.privacy.normal_pair import largest_mu
 
@@ -32,6 +32,7 @@ __all__ = [
     "PoissonRuns",
     "RenyiLoss",
     "SampledFiniteLoss",
+    "ShuffledBinaryLoss",
     "ShuffledLoss",
     "SubsampledLoss",
     "WithoutReplacementLoss",

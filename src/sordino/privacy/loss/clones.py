@@ -7,7 +7,7 @@ shuffled reports do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from sordino.privacy.loss.law import Floats
 
-__all__ = ["Mixture", "mixture"]
+__all__ = ["Mixture", "mixture", "rounded_up"]
 
 _DEVIATIONS = 14.5
 _OUTSIDE = 2.0**-150
@@ -58,7 +58,8 @@ def mixture(persons: int, odds: Fraction, clone: Fraction, rest: Fraction) -> Mi
     top = (odds - 1) / (odds + 1)
     own = clone * (odds + 1)  # the one who differs is one of the two clones' kinds with this probability
     numbers = _clones(persons - 1, 2 * clone, own)
-    thetas = _nodes(persons, odds, top, numbers)
+    mean = max(1.0, float(numbers.masses @ numbers.values))
+    thetas = _nodes(top, float(odds - 1) * math.sqrt(mean) / (2 * persons))
     weights = np.zeros(len(thetas))
     size = len(numbers.masses)
     if numbers.first > 0:
@@ -76,7 +77,8 @@ def mixture(persons: int, odds: Fraction, clone: Fraction, rest: Fraction) -> Mi
         _split(weights, thetas, theta, masses)
         weights[-1] += 3 * _OUTSIDE * chance
     # every probability came from at most `size` steps of a recurrence; see shuffled.md for the bound
-    return _exact(thetas, top, weights * (1 + 2.0**-26 + size * 2.0**-42))
+    enlarged = [Fraction(x) for x in (weights * (1 + 2.0**-26 + size * 2.0**-42)).tolist()]
+    return rounded_up([*map(Fraction, thetas[:-1].tolist()), top], enlarged)
 
 
 def _binomial(count: int, chance: Fraction) -> _Window:
@@ -141,10 +143,9 @@ def _factors(others: int, clones: int, odds: Fraction, clone: Fraction, rest: Fr
     return np.append(nodes, weakest), np.append(shares, _OUTSIDE), len(kept.masses)
 
 
-def _nodes(persons: int, odds: Fraction, top: Fraction, numbers: _Window) -> Floats:
+def _nodes(top: Fraction, deviation: float) -> Floats:
     """A grid for Theta: even steps near 0, where nearly all of it is, and wider ones up to its largest value."""
-    mean = max(1.0, float(numbers.masses @ numbers.values))
-    wide = 8 * min(float(top), float(odds - 1) * math.sqrt(mean) / (2 * persons))
+    wide = 8 * min(float(top), deviation)
     end = math.asinh(float(top) / wide)
     count = max(_LEAST_NODES, math.ceil(8 * _STEPS * end))
     nodes: Floats = wide * np.sinh(end / count * np.arange(count + 1))
@@ -160,12 +161,12 @@ def _split(weights: Floats, nodes: Floats, values: Floats, masses: Floats) -> No
     weights[1:] += np.bincount(at, masses * up, len(nodes) - 1)
 
 
-def _exact(thetas: Floats, top: Fraction, weights: Floats) -> Mixture:
+def rounded_up(thetas: Sequence[Fraction], weights: Sequence[Fraction]) -> Mixture:
     """Weights rounded up from the largest theta on, until they make one: what is missing is taken from the smallest."""
     left, exact = _UNIT, []
-    for weight in weights[::-1].tolist():
-        taken = min(left, math.ceil(Fraction(weight) * _UNIT))
+    for weight in reversed(weights):
+        taken = min(left, math.ceil(weight * _UNIT))
         exact.append(Fraction(taken, _UNIT))
         left -= taken
     exact[-1] += Fraction(left, _UNIT)
-    return Mixture((*map(Fraction, thetas[:-1].tolist()), top), tuple(exact[::-1]))
+    return Mixture(tuple(thetas), tuple(exact[::-1]))

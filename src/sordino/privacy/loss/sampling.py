@@ -21,7 +21,8 @@ from sordino.errors import InvalidInput
 from sordino.privacy.ball import ball, certified, upper
 from sordino.privacy.exact import decimal_reading, readable, show
 from sordino.privacy.json_form import rational, whole
-from sordino.privacy.loss.base import Floats, Loss, OutputPair
+from sordino.privacy.loss.base import Floats, Loss
+from sordino.privacy.loss.by_pair import PairLoss
 from sordino.privacy.loss.by_profile import ProfileLoss
 from sordino.privacy.loss.finite import FiniteLoss
 from sordino.privacy.loss.gaussian import GaussianLoss
@@ -34,7 +35,7 @@ __all__ = ["SampledFiniteLoss", "WithoutReplacementLoss"]
 
 
 @dataclass(frozen=True, repr=False)
-class SampledFiniteLoss(Loss):
+class SampledFiniteLoss(PairLoss):
     """The loss of a release with finitely many outcomes on a Poisson sample, for one person added or removed.
 
     `base.p` is the release on a sample with the person, `base.q` on the same sample without: the pair must be the worst one
@@ -67,42 +68,6 @@ class SampledFiniteLoss(Loss):
         """The sampled release as a finite pair: with the person, and without."""
         r, (p, q) = self.rate, (self.base.p, self.base.q)
         return FiniteLoss(tuple(r * a + (1 - r) * b for a, b in zip(p, q, strict=True)), q)
-
-    def delta_ball(self, epsilon: Fraction) -> arb:
-        return self.pair.delta_ball(epsilon)
-
-    def _epsilon(self, delta: Fraction) -> float:
-        return self.pair._epsilon(delta)
-
-    def rdp_ball(self, alpha: Fraction) -> arb:
-        return self.pair.rdp_ball(alpha)
-
-    def trade_off_ball(self, alpha: Fraction) -> arb:
-        return self.pair.trade_off_ball(alpha)
-
-    def cdf_ball(self, value: Fraction) -> arb:
-        return self.pair.cdf_ball(value)
-
-    def mass_ball(self, low: Fraction, high: Fraction) -> arb:
-        return self.pair.mass_ball(low, high)
-
-    def infinite(self) -> Fraction:
-        return self.pair.infinite()
-
-    def maximum(self) -> float:
-        return self.pair.maximum()
-
-    def rho(self) -> float:
-        return self.pair.rho()
-
-    def mu(self) -> float:
-        return self.pair.mu()
-
-    def outputs(self) -> OutputPair:
-        return self.pair.outputs()
-
-    def laws(self) -> tuple[Law, ...]:
-        return self.pair.laws()
 
     def to_json(self) -> str:
         fields = {"base": json.loads(self.base.to_json()), "rate": str(self.rate)}

@@ -6,6 +6,7 @@ apart with probability `clone` each whoever sends it, and of the third kind with
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,63 +22,33 @@ from sordino.privacy import json_form
 from sordino.privacy.ball import ball, holds
 from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable, show
 from sordino.privacy.loss.base import Loss, OutputPair
+from sordino.privacy.loss.binary_count import count_mixture
+from sordino.privacy.loss.by_pair import PairLoss
 from sordino.privacy.loss.clones import Mixture, mixture
 from sordino.privacy.loss.finite import FiniteLoss
 from sordino.privacy.loss.law import Law, cells_of
 from sordino.privacy.neighbors import Neighbors
 
-__all__ = ["ShuffledLoss"]
+__all__ = ["MixtureLoss", "ShuffledBinaryLoss", "ShuffledLoss"]
 
 _MOST_PERSONS = 2**40
 _CAPPED = 96
 
 
-@dataclass(frozen=True, repr=False)
-class ShuffledLoss(Loss):
-    """The privacy loss of the reports of `persons` persons, shuffled, towards whoever sees all of them.
+class MixtureLoss(PairLoss):
+    """A loss that is a mixture of binary responses, of one answer replaced: every view is exact for the mixture.
 
-    Privacy: for one answer replaced, if all use one protocol that is log(odds)-differentially private, each sends one
-    report, and the shuffler, who sees who sent what, does not tell. `rest` is zero only where `clone` is 1/(odds + 1).
-
-    Source: Feldman, McMillan and Talwar 2022 (arXiv 2208.04591), with the proof in local/shuffled.md.
-
-    Example:
-        >>> loss = ShuffledLoss(Fraction(3), clone=Fraction(1, 4), rest=Fraction(0), persons=10_000)
-        >>> round(loss.epsilon(1e-6), 4), round(loss.maximum(), 4)
-        (0.0489, 1.0986)
+    Its maximum is that of one report: shuffling makes it rare, not impossible.
     """
-
-    odds: Fraction
-    clone: Fraction
-    rest: Fraction
-    persons: int
-
-    def __post_init__(self) -> None:
-        for name in ("odds", "clone", "rest"):
-            object.__setattr__(self, name, decimal_reading(name, getattr(self, name)))
-        hint = "Use sordino.local.shuffled(protocol, persons), which derives them."
-        if self.odds <= 1:
-            raise InvalidInput(f"odds={show(self.odds)}", "odds must be above 1", hint)
-        if not 0 < self.clone * (self.odds + 1) <= 1:
-            rule = "clone must be above 0 and at most 1/(odds + 1)"
-            raise InvalidInput(f"clone={readable(self.clone)}", rule, hint)
-        if not 0 <= self.rest <= 1 - 2 * self.clone or (self.rest == 0) != (self.clone * (self.odds + 1) == 1):
-            rule = "rest must be at most 1 - 2 clone, and zero exactly where clone is 1/(odds + 1)"
-            raise InvalidInput(f"rest={readable(self.rest)}", rule, hint)
-        n = self.persons
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_PERSONS:
-            rule = "persons must be a whole number from 1 to 2^40"
-            raise InvalidInput(f"persons={show(n)}", rule, "Pass how many reports are shuffled together, such as 40000.")
-        object.__setattr__(self, "persons", int(n))
 
     @property
     def relation(self) -> Neighbors:
         return Neighbors.REPLACE
 
-    @cached_property
+    @property
+    @abstractmethod
     def mixture(self) -> Mixture:
         """Binary responses of many strengths, of which the shuffled reports reveal no more than one drawn at random."""
-        return mixture(self.persons, self.odds, self.clone, self.rest)
 
     @cached_property
     def pair(self) -> FiniteLoss:
@@ -138,30 +109,11 @@ class ShuffledLoss(Loss):
         p, q = self._above(epsilon)
         return ball(p) - ball(epsilon).exp() * ball(q)
 
-    def _epsilon(self, delta: Fraction) -> float:
-        return self.pair._epsilon(delta)
-
-    def rdp_ball(self, alpha: Fraction) -> arb:
-        return self.pair.rdp_ball(alpha)
-
-    def trade_off_ball(self, alpha: Fraction) -> arb:
-        return self.pair.trade_off_ball(alpha)
-
     def cdf_ball(self, value: Fraction) -> arb:
         return ball(1 - self._above(value)[0])
 
     def mass_ball(self, low: Fraction, high: Fraction) -> arb:
         return ball(self._above(low)[0] - self._above(high)[0])
-
-    def maximum(self) -> float:
-        """That of one report: shuffling makes it rare, not impossible."""
-        return self.pair.maximum()
-
-    def rho(self) -> float:
-        return self.pair.rho()
-
-    def mu(self) -> float:
-        return self.pair.mu()
 
     def outputs(self) -> OutputPair | None:
         return None
@@ -181,6 +133,45 @@ class ShuffledLoss(Loss):
 
         return Law((), -np.inf, np.inf, float(np.sqrt(p @ values**2)), cells_of(values, p, q))
 
+
+@dataclass(frozen=True, repr=False)
+class ShuffledLoss(MixtureLoss):
+    """The privacy loss of the reports of `persons` persons, shuffled, towards whoever sees all of them.
+
+    Privacy: for one answer replaced, if all use one protocol that is log(odds)-differentially private, each sends one
+    report, and the shuffler, who sees who sent what, does not tell. `rest` is zero only where `clone` is 1/(odds + 1).
+
+    Source: Feldman, McMillan and Talwar 2022 (arXiv 2208.04591), with the proof in local/shuffled.md.
+
+    Example:
+        >>> loss = ShuffledLoss(Fraction(3), clone=Fraction(1, 4), rest=Fraction(0), persons=10_000)
+        >>> round(loss.epsilon(1e-6), 4), round(loss.maximum(), 4)
+        (0.0489, 1.0986)
+    """
+
+    odds: Fraction
+    clone: Fraction
+    rest: Fraction
+    persons: int
+
+    def __post_init__(self) -> None:
+        for name in ("odds", "clone", "rest"):
+            object.__setattr__(self, name, decimal_reading(name, getattr(self, name)))
+        hint = "Use sordino.local.shuffled(protocol, persons), which derives them."
+        if self.odds <= 1:
+            raise InvalidInput(f"odds={show(self.odds)}", "odds must be above 1", hint)
+        if not 0 < self.clone * (self.odds + 1) <= 1:
+            rule = "clone must be above 0 and at most 1/(odds + 1)"
+            raise InvalidInput(f"clone={readable(self.clone)}", rule, hint)
+        if not 0 <= self.rest <= 1 - 2 * self.clone or (self.rest == 0) != (self.clone * (self.odds + 1) == 1):
+            rule = "rest must be at most 1 - 2 clone, and zero exactly where clone is 1/(odds + 1)"
+            raise InvalidInput(f"rest={readable(self.rest)}", rule, hint)
+        object.__setattr__(self, "persons", _persons(self.persons))
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        return mixture(self.persons, self.odds, self.clone, self.rest)
+
     def to_json(self) -> str:
         fields: dict[str, json_form.Field] = {
             "odds": self.odds,
@@ -193,6 +184,53 @@ class ShuffledLoss(Loss):
     def __repr__(self) -> str:
         shares = f"odds={readable(self.odds)}, clone={readable(self.clone)}, rest={readable(self.rest)}"
         return f"ShuffledLoss({shares}, persons={self.persons})"
+
+
+@dataclass(frozen=True, repr=False)
+class ShuffledBinaryLoss(MixtureLoss):
+    """The privacy loss of the binary reports of `persons` persons, shuffled, towards whoever sees their count.
+
+    Less than `ShuffledLoss` knows of any protocol: the others' truths are at worst some number of ones, and given it the
+    count has a known law. epsilon(delta) is about a thousandth above the worst of these laws, or nearer.
+
+    Privacy: for one answer replaced, if each sends one report of two values, the more likely one at most log(odds) likelier
+    under one answer than under another, and the shuffler, who sees who sent what, does not tell.
+
+    Source: Theorems 4 and 5 of local/shuffled.md.
+
+    Example:
+        >>> loss = ShuffledBinaryLoss(Fraction(3), persons=10_000)
+        >>> round(loss.epsilon(1e-6), 4), round(loss.maximum(), 4)
+        (0.0399, 1.0986)
+    """
+
+    odds: Fraction
+    persons: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "odds", decimal_reading("odds", self.odds))
+        if self.odds <= 1:
+            hint = "Use sordino.local.shuffled(protocol, persons), which derives them."
+            raise InvalidInput(f"odds={show(self.odds)}", "odds must be above 1", hint)
+        object.__setattr__(self, "persons", _persons(self.persons))
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        exact = count_mixture(self.persons, self.odds)
+        return exact or mixture(self.persons, self.odds, 1 / (self.odds + 1), Fraction(0))
+
+    def to_json(self) -> str:
+        return json_form.dump("shuffled_binary", 1, {"odds": self.odds, "persons": self.persons})
+
+    def __repr__(self) -> str:
+        return f"ShuffledBinaryLoss(odds={readable(self.odds)}, persons={self.persons})"
+
+
+def _persons(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_PERSONS:
+        rule = "persons must be a whole number from 1 to 2^40"
+        raise InvalidInput(f"persons={show(n)}", rule, "Pass how many reports are shuffled together, such as 40000.")
+    return int(n)
 
 
 def _coarser(strengths: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
@@ -215,3 +253,6 @@ def _load(fields: dict[str, Any]) -> ShuffledLoss:
 
 
 Loss.kinds["shuffled", 1] = _load
+Loss.kinds["shuffled_binary", 1] = lambda fields: ShuffledBinaryLoss(
+    json_form.rational(fields, "odds"), json_form.whole(fields, "persons")
+)

@@ -76,7 +76,7 @@ def linear(
     sums: Sums, weights: tuple[Fraction, ...], noise: Noise, confidence: Number, *, noisy: int | None = None
 ) -> Estimates:
     """Weighted sums of numbers, the first `noisy` of them (all by default) with noise, whose reach is the interval's."""
-    value = divided(*_numerators(_whole(sums, len(weights)), weights))
+    value = divided(*_numerators(whole_sums(sums, len(weights)), weights))
     error = linear_error(weights[:noisy], noise, confidence)
     return Estimates(value, value - error, value + error)
 
@@ -112,7 +112,7 @@ def mean(noisy: Sums, span: Span, noise: Noise, confidence: Number) -> Estimates
     Where nothing is left to tell, the interval is all of the bounds. NULL where a public table has no rows.
     """
     degree = _degree(noisy, 1)
-    sums = _whole(noisy, degree + 1)
+    sums = whole_sums(noisy, degree + 1)
     value = _share_of_bounds(sums, span)
     low, high = (_scaled(span, x) for x in _mean_set(sums, noise, confidence))
     empty = np.isnan(value)
@@ -147,7 +147,7 @@ def variance(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sampl
         raise InvalidInput(
             f"sums of shape {np.shape(noisy)}", "a variance needs sums of degree 2", "Pass three coordinates."
         )
-    sums = _whole(noisy, 3)
+    sums = whole_sums(noisy, 3)
     value, rows = _plug_in(sums, span, sample=sample)
     if noise.family is None:
         return Estimates(*(value * span.width**2,) * 3)
@@ -156,7 +156,7 @@ def variance(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, sampl
     low, high = _variance_set(sums.astype(np.float64), noise, 1 - mean_alpha, 1 - (alpha - mean_alpha - count_alpha))
     if sample:
         error = count_error(span, noise, 1 - count_alpha, 2)
-        low, high = low * _bessel(rows + error), high * _bessel(rows - error)
+        low, high = low * bessel(rows + error), high * bessel(rows - error)
     value = np.clip(np.where(np.isnan(value), (low + high) / 2, value), low, high)
     return Estimates(value, low, high).mapped(lambda v: v * span.width**2)
 
@@ -217,7 +217,7 @@ def _degree(noisy: Sums, least: int = 0) -> int:
     return degree
 
 
-def _whole(noisy: Sums, coordinates: int) -> Sums:
+def whole_sums(noisy: Sums, coordinates: int) -> Sums:
     sums = np.asarray(noisy)
     if sums.ndim != 2 or sums.shape[1] != coordinates or sums.dtype.kind not in "iuO":
         hint = "Pass whole numbers, one row per group."
@@ -313,7 +313,7 @@ def _plug_in(sums: Sums, span: Span, *, sample: bool) -> tuple[Floats, Floats]:
     return value, rows
 
 
-def _bessel(rows: Floats) -> Floats:
+def bessel(rows: Floats) -> Floats:
     """n/(n-1), for at least two rows: with fewer, there is no sample variance to cover."""
     n = np.maximum(rows, 2.0)
     return np.asarray(n / (n - 1), np.float64)

@@ -85,11 +85,6 @@ WINDOWS = (
     "ORDER BY day) AS k FROM visits) AS v.",
     Code.WINDOW,
 )
-_PAIRS = (
-    "two columns are not correlated by one aggregate",
-    "Ask AVG(x * y), AVG(x), AVG(y), STDDEV(x) and STDDEV(y) in one question. The covariance is "
-    "AVG(x * y) - AVG(x) * AVG(y); the correlation is that, divided by both STDDEVs.",
-)
 _VALUES = (
     "single values are never shown, nor is their number",
     "Write GROUP BY on the column with COUNT(*) AS n: the answer lists its values, and ORDER BY n DESC LIMIT 1 gives "
@@ -125,7 +120,6 @@ _REFUSED_WORDS: dict[str, Reason] = {
 _REFUSED_CALLS: dict[str, Reason] = {
     **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
-    **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _PAIRS),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
     **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
 }

@@ -345,7 +345,6 @@ REFUSED: tuple[Refused, ...] = (
     Refused("distinct rows", "SELECT DISTINCT ward FROM visits", "Name aggregates"),
     Refused("smallest, largest", "SELECT MAX(age) FROM visits", "QUANTILE(age, 0.99)"),
     Refused("distinct values", "SELECT SUM(DISTINCT cost) FROM visits", "Leave DISTINCT out"),
-    Refused("correlations", "SELECT CORR(age, cost) FROM visits", "AVG(x * y)"),
     Refused("a number of all rows", "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", "first"),
     Refused("heavy hitters", "SELECT APPROX_TOP_K(city, 3) FROM visits", "ORDER BY n DESC LIMIT 1"),
     Refused("lists", "SELECT STRING_AGG(city, ',') FROM visits", "COUNT or QUANTILE"),
