@@ -49,7 +49,7 @@ COUNT, SUM = Aggregate("count"), Aggregate("sum", (A,))
 
 
 def f(name: str, *arguments: Expression | Value) -> Call:
-    known = (Column, Literal, Call, Case, Aggregate)
+    known = (Column, Literal, Call, Case, Aggregate, Member, Window)
     return Call(name, tuple(x if isinstance(x, known) else Literal(x) for x in arguments))
 
 

@@ -69,13 +69,12 @@ def counted(where: Expression) -> Query:
 def condition_text(where: Expression | Value | Term) -> str:
     """The text of a condition that SQL can ask."""
     node = where.tree if isinstance(where, Term) else where
-    node = node if isinstance(node, Column | Literal | Call | Case) else Literal(node)
+    node = node if isinstance(node, Expression) else Literal(node)
     return read_back(counted(node)).removeprefix("SELECT COUNT(*) AS n FROM t WHERE ")
 
 
 def f(name: str, *arguments: Expression | Value) -> Call:
-    known = (Column, Literal, Call, Case)
-    return Call(name, tuple(x if isinstance(x, known) else Literal(x) for x in arguments))
+    return Call(name, tuple(x if isinstance(x, Expression) else Literal(x) for x in arguments))
 
 
 PINNED = {
@@ -200,7 +199,7 @@ def one_form(query: Query) -> Query:
                 return calls.call(function, *map(of, parts))
             case Case(branches, otherwise):
                 return Case(tuple((of(condition), of(value)) for condition, value in branches), of(otherwise))
-            case Column():
+            case _:
                 return node
 
     def aggregate(value: Expression | Aggregate) -> Expression | Aggregate:
