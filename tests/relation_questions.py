@@ -483,8 +483,9 @@ class Questions:
     def aggregate(self, scope: Scope) -> Aggregate:
         rng = self.rng
         name = rng.choice(
-            ["count", "count", "count", "count_of", "persons", "sum", "sum", "avg", "avg_if", "var_pop", "quantile"]
-        )
+            ["count", "count", "count", "count_of", "persons", "sum", "sum", "avg", "avg_if", "var_pop", "quantile",
+             "covar_pop", "corr"]
+        )  # fmt: skip
         some = self.pick(scope, "n", "b", "c", "t", "d", "m")
         match name:
             case "count_of" if some is not None:
@@ -497,6 +498,8 @@ class Questions:
                 return Aggregate(name, (self.bounded(scope),), rng.choice([Fraction(0), Fraction(1, 2), Fraction(1)]))
             case "sum" | "avg" | "var_pop":
                 return Aggregate(name, (self.bounded(scope),))
+            case "covar_pop" | "corr":
+                return Aggregate(name, (self.bounded(scope), self.bounded(scope)))
             case _:
                 return Aggregate("count")
 
