@@ -74,7 +74,8 @@ def test_intervals_cover(session: so.Session, case: str, epsilon: float, mechani
 
 
 def test_a_denominator_that_may_be_zero_tells_nothing(session: so.Session) -> None:
-    answer = session.sql("SELECT COUNT(*) / (COUNT(*) FILTER (WHERE a < 0)) AS x FROM t", epsilon=1)
+    sql = "SELECT COUNT(*) / (COUNT(*) FILTER (WHERE a < 0)) AS x FROM t"
+    answer = session.sql(sql, epsilon=1, confidence=1 - 1e-9)  # at 95 % its noise would seem to be something now and then
     assert answer.interval("x") == (-math.inf, math.inf)
 
 
