@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
     "a recursive table": (
         "WITH RECURSIVE r AS (SELECT customer_id, x FROM orders UNION ALL SELECT customer_id, x FROM r) "
         "SELECT COUNT(*) AS n FROM r",
-        "RECURSIVE", "any number of others", "Write the steps out",
+        "WITH RECURSIVE", "any number of others", "Write the steps out",
         "WITH r AS (SELECT customer_id, x FROM orders) SELECT COUNT(*) AS n FROM r",
     ),
     "a table of itself": (

@@ -22,7 +22,7 @@ from sordino.query.front.python import Question
 from sordino.query.front.shapes import LARGEST
 from sordino.query.front.sql import parse
 from sordino.query.front.terms import Measure, Term, col, lit, when
-from sordino.query.tree import Aggregate, Column, Expression, Literal, Output, Query
+from sordino.query.tree import Aggregate, Column, Expression, Literal, Output, Query, Source
 
 from query.sql_grammar import queries  # isort: skip
 from query.sql_grammar import _sql as expression_sql  # isort: skip
@@ -196,7 +196,7 @@ class TestQuestion:
             def preview(self, query: Query, **cost: Any) -> Any:
                 return "preview", query, cost
 
-            def person_of(self, name: str, source: Any) -> str | None:
+            def person_of(self, name: str, source: Source) -> None:
                 return None
 
         question = Question("t", session=Session()).agg(n=count())

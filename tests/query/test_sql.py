@@ -49,7 +49,8 @@ COUNT, SUM = Aggregate("count"), Aggregate("sum", (A,))
 
 
 def f(name: str, *arguments: Expression | Value) -> Call:
-    return Call(name, tuple(x if isinstance(x, Expression) else Literal(x) for x in arguments))
+    known = (Column, Literal, Call, Case, Aggregate, Member, Window)
+    return Call(name, tuple(x if isinstance(x, known) else Literal(x) for x in arguments))
 
 
 def item(sql: str) -> Expression | Aggregate:

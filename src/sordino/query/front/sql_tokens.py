@@ -102,7 +102,6 @@ _JOINS = "a public table is joined by JOIN or LEFT JOIN", "Write JOIN wards ON v
 
 _REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(("EXCEPT", "INTERSECT"), COMBINED),
-    "RECURSIVE": _RECURSIVE,
     "LATERAL": ONE_SELECT,
     "VALUES": ("tables cannot be written into a question", "Ask about a declared table."),
     "QUALIFY": WINDOWS,
@@ -125,6 +124,7 @@ _REFUSED_CALLS: dict[str, Reason] = {
 }
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
+    ("WITH", "RECURSIVE"): _RECURSIVE,
     ("USING", "SAMPLE"): _SAMPLES,
     **{(side, join): _JOINS for side in ("RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF") for join in ("JOIN", "OUTER")},
     ("GROUP BY", "ALL"): ("the keys must be named", "List them: GROUP BY ward, city.", Code.QUERY_PART),
