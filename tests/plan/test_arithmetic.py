@@ -74,7 +74,8 @@ def test_intervals_cover(session: so.Session, case: str, epsilon: float, mechani
 
 
 def test_a_denominator_that_may_be_zero_tells_nothing(session: so.Session) -> None:
-    answer = session.sql("SELECT COUNT(*) / (COUNT(*) FILTER (WHERE a < 0)) AS x FROM t", epsilon=1)
+    sql = "SELECT COUNT(*) / (COUNT(*) FILTER (WHERE a < 0)) AS x FROM t"
+    answer = session.sql(sql, epsilon=1, confidence=1 - 1e-9)  # at 95 % its noise would seem to be something now and then
     assert answer.interval("x") == (-math.inf, math.inf)
 
 
@@ -113,7 +114,7 @@ def test_draws_leave_room_for_each_other(session: so.Session) -> None:
     assert [drawn.confidence(Fraction(9, 10)) for drawn in plan.drawn] == [Fraction(19, 20), Fraction(9, 10)]
     difference = plan.query.outputs[0].value
     assert pieces(difference, plan.release) == 2
-    answer = session.sql("SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x FROM t", epsilon=2)
+    answer = session.sql("SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x FROM t", epsilon=2, confidence=1 - 1e-9)
     low, high = answer.interval("x")
     assert isinstance(low, int | float)
     assert isinstance(high, int | float)

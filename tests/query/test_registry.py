@@ -135,7 +135,9 @@ class TestFoundEverywhere:
         data = so.Dataset(table, name="visits", unit=unit, columns=columns, budget=budget, **bounds)
         wanted = sum((min(max(a, 10), 40) - 10) * (min(c, 8) + 2) for _, a, c in rows if a is not None)
         with so.Session(data) as session:
-            answer = session.sql("SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits", epsilon=200)
+            answer = session.sql(
+                "SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits", epsilon=200, confidence=1 - 1e-9
+            )
             (release, _) = session.preview("SELECT OVERLAP(age, cost) AS n, COUNT(*) AS m FROM visits", epsilon=1).sums
         low, high = answer.interval("n")
         assert isinstance(low, float)
