@@ -25,6 +25,7 @@ from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query import tree
+from sordino.query.aggregates.distinct import Values
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
@@ -64,6 +65,11 @@ def star(rng: random.Random, world: World, pairs: int) -> list[Data]:
     return [shuffled(rng, one.data(world)) for one in (state, *(neighbor(rng, world, state, keys) for _ in range(pairs)))]
 
 
+def by_hash(plan: Plan) -> bool:
+    """Whether a hash of persons' names chooses what counts: side by side persons have other names, and choose otherwise."""
+    return any(isinstance(release.partial, Values) for release in plan.sums)
+
+
 def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterator[str]:
     """What is wrong with some plans on random data and their neighbours: numbers, bounds, plans that see data."""
     rng = random.Random(seed)
@@ -82,7 +88,7 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
         raw = {name: frame.to_pylist() for name, frame in frames.items()}
         sums.append([bench().run(found, statements) for found, statements in zip(plans, printed, strict=True)])
         for found, real in zip(plans, sums[-1], strict=True):
-            if real != reference_of_tables(found, datasets[0], raw):
+            if not by_hash(found) and real != reference_of_tables(found, datasets[0], raw):
                 yield f"{seed}: not what the naive engine says: {found.query}"
     for changed in sums[1:]:
         for found, before, after in zip(plans, sums[0], changed, strict=True):
@@ -102,7 +108,7 @@ def many(seed: int, *, queries: int, bases: int, pairs: int, seen: Counter[str])
     dataset, joint_dataset = world.dataset(several[0]), joint_world.dataset(rows)
     bench().load(joint_dataset.tables, joint_world.frames(rows))
     for found in random_plans(rng, world, dataset, queries, seen):
-        if found.who.certain:
+        if found.who.certain or by_hash(found):
             continue
         try:
             asked = grouped_by_data(found.query)
@@ -136,7 +142,7 @@ def test_direct(part: int) -> None:
 def test_many(part: int) -> None:
     """5,000 triples in all, with those of `test_direct`."""
     seen: Counter[str] = Counter()
-    assert [text for s in range(part * 1000 + 500, part * 1000 + 507) for text in many(s, **MANY, seen=seen)] == []
+    assert [text for s in range(part * 1000 + 500, part * 1000 + 508) for text in many(s, **MANY, seen=seen)] == []
     print(dict(seen))
     assert seen["triples"] >= 1000
     assert seen["moved"] * 5 > seen["triples"]
@@ -157,7 +163,7 @@ def test_many_campaign(part: int) -> None:
     """100,000 triples in all."""
     seen: Counter[str] = Counter()
     first = 2 * 10**5 + part * 1000
-    assert [text for s in range(first, first + 40) for text in many(s, **MANY, seen=seen)] == []
+    assert [text for s in range(first, first + 42) for text in many(s, **MANY, seen=seen)] == []
     assert seen["triples"] >= 5000
 
 
@@ -186,7 +192,7 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         joint_world, rows = side_by_side(world, several)
         alone, together = world.dataset(several[0]), joint_world.dataset(rows)
         for found in random_plans(rng, world, alone, 4, Counter()):
-            if found.who.certain:
+            if found.who.certain or by_hash(found):
                 continue
             try:
                 asked = grouped_by_data(found.query)
