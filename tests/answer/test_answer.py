@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sordino.accounting.charge import NOTHING
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.answer.plot import MOST
 from sordino.answer.text import clean, key_text, number, spread
 from sordino.errors import InvalidInput
+from sordino.ledger.receipt import Receipt
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Call, Column, Literal, Order, Value
 
@@ -33,6 +35,9 @@ def around(values: list[float], half: float) -> Estimates:
     return Estimates(v, v - half, v + half)
 
 
+RECEIPT = Receipt(1, NOTHING, "SELECT COUNT(*) AS n FROM visits")
+
+
 def wards() -> Answer:
     return Answer(
         (
@@ -43,7 +48,7 @@ def wards() -> Answer:
             ),
         ),
         privacy="The answer is 0.2-differentially private for each patient.",
-        receipt="r-1",
+        receipt=RECEIPT,
         notes=("rows without a patient were dropped",),
     )
 
@@ -65,7 +70,7 @@ def test_columns_are_plain_values_after_declared_postprocessing() -> None:
     assert a.rows()[1]["ward"] == "B"
     assert [row["n"] for row in a] == [1203, 0, 88]
     assert repr(a) == "Answer(3 rows: ward, n, cost)"
-    assert a.receipt == "r-1"
+    assert a.receipt is RECEIPT
 
 
 def test_single_numbers() -> None:

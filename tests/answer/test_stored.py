@@ -22,9 +22,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import sordino as so
+from sordino.accounting.charge import NOTHING
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.answer.plot import _kind, _rows
 from sordino.errors import InvalidInput
+from sordino.ledger.receipt import Receipt
 from sordino.query.aggregates.estimates import Estimates
 
 NAN, INF = math.nan, math.inf
@@ -119,11 +121,11 @@ def test_the_same_arrow_table_comes_back(a: Answer) -> None:
 
 
 def test_the_receipt_is_not_stored_but_attached() -> None:
-    a = Answer((column("n", [(1, 0, 2)]),), receipt="secret receipt")
+    a = Answer((column("n", [(1, 0, 2)]),), receipt=Receipt(7, NOTHING, "secret question"))
     assert "secret" not in a.to_json()
     assert Answer.from_json(a.to_json()).receipt is None
-    assert Answer.from_json(a.to_json(), receipt="r-7").receipt == "r-7"
-    assert Answer.from_json(a.to_json(), "r-7").to_json() == a.to_json()
+    assert Answer.from_json(a.to_json(), receipt=a.receipt).receipt is a.receipt
+    assert Answer.from_json(a.to_json(), a.receipt).to_json() == a.to_json()
 
 
 VERSION_1 = (

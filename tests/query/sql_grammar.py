@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Any
 
 from hypothesis import strategies as st
 from sqlglot.dialects.duckdb import DuckDB
@@ -375,7 +375,7 @@ def _sql(node: Expression) -> str:
         case Call(function, arguments):
             return _call(function, [_sql(argument) for argument in arguments])
         case _:
-            assert_never(node)
+            raise AssertionError(node)
 
 
 def _call(function: str, arguments: list[str]) -> str:

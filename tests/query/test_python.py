@@ -196,6 +196,9 @@ class TestQuestion:
             def preview(self, query: Query, **cost: Any) -> Any:
                 return "preview", query, cost
 
+            def person_of(self, name: str, source: Any) -> str | None:
+                return None
+
         question = Question("t", session=Session()).agg(n=count())
         assert question.run(epsilon=0.2) == ("run", question.query, {"epsilon": 0.2, "request_id": None})
         assert question.preview(error=5) == ("preview", question.query, {"error": 5})

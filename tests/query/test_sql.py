@@ -49,8 +49,7 @@ COUNT, SUM = Aggregate("count"), Aggregate("sum", (A,))
 
 
 def f(name: str, *arguments: Expression | Value) -> Call:
-    known = (Column, Literal, Call, Case, Aggregate)
-    return Call(name, tuple(x if isinstance(x, known) else Literal(x) for x in arguments))
+    return Call(name, tuple(x if isinstance(x, Expression) else Literal(x) for x in arguments))
 
 
 def item(sql: str) -> Expression | Aggregate:

@@ -69,13 +69,12 @@ def counted(where: Expression) -> Query:
 def condition_text(where: Expression | Value | Term) -> str:
     """The text of a condition that SQL can ask."""
     node = where.tree if isinstance(where, Term) else where
-    node = node if isinstance(node, Column | Literal | Call | Case) else Literal(node)
+    node = node if isinstance(node, Expression) else Literal(node)
     return read_back(counted(node)).removeprefix("SELECT COUNT(*) AS n FROM t WHERE ")
 
 
 def f(name: str, *arguments: Expression | Value) -> Call:
-    known = (Column, Literal, Call, Case)
-    return Call(name, tuple(x if isinstance(x, known) else Literal(x) for x in arguments))
+    return Call(name, tuple(x if isinstance(x, Expression) else Literal(x) for x in arguments))
 
 
 PINNED = {
@@ -200,17 +199,14 @@ def one_form(query: Query) -> Query:
                 return calls.call(function, *map(of, parts))
             case Case(branches, otherwise):
                 return Case(tuple((of(condition), of(value)) for condition, value in branches), of(otherwise))
-            case Column():
+            case Aggregate(function, parts, parameter):
+                return calls.aggregate(function, *map(of, parts), parameter=parameter)
+            case _:
                 return node
-
-    def aggregate(value: Expression | Aggregate) -> Expression | Aggregate:
-        if not isinstance(value, Aggregate):
-            return of(value)
-        return calls.aggregate(value.function, *map(of, value.arguments), parameter=value.parameter)
 
     return replace(
         query,
-        outputs=tuple(Output(output.name, aggregate(output.value)) for output in query.outputs),
+        outputs=tuple(Output(output.name, of(output.value)) for output in query.outputs),
         where=None if query.where is None else of(query.where),
         keys=tuple(map(of, query.keys)),
     )
@@ -282,13 +278,17 @@ class Builder:
     def aggregate(self, joined: tuple[str, ...]) -> Aggregate:
         rng = self.rng
         name = rng.choice(list(kinds()))
-        if name == "count_distinct":
-            return calls.aggregate(name, Column(rng.choice(self.names)))
         if name == "count" and rng.random() < 0.5:
             return COUNT
         level = Fraction(rng.randint(0, 20), 20) if name == "quantile" else None
-        found = calls.aggregate(name, self.expression(2, joined), parameter=level)
+        arguments = [self.expression(2, joined) for _ in kinds()[name].arguments]
+        found = calls.aggregate(name, *arguments, parameter=level)
         return calls.when_true(self.expression(1, joined), found) if rng.random() < 0.2 else found
+
+    def measure(self, joined: tuple[str, ...]) -> Measure:
+        one, other = Measure(self.aggregate(joined)), Measure(self.aggregate(joined))
+        made = [one, one / other, 2 * one - Fraction(3, 2), -(one + other) * one, one - (other - 1)]
+        return self.rng.choices(made, [16, 1, 1, 1, 1])[0]
 
     def query(self) -> Query:
         return self.made(self._query)
@@ -307,7 +307,7 @@ class Builder:
             key = Term(self.expression(rng.choice([0, 0, 2]), joined))
             question = question.group_by(**{rng.choice(self.names): key}) if rng.random() < 0.5 else question.group_by(key)
         for _ in range(rng.randint(1, 3)):
-            question = question.agg(**{rng.choice(self.names): Measure(self.aggregate(joined))})
+            question = question.agg(**{rng.choice(self.names): self.measure(joined)})
         outputs = question.query.outputs
         for _ in range(rng.choice([0, 0, 1, 2])):
             question = question.having(self.condition(outputs))

@@ -8,11 +8,14 @@ and why, and the times. Persons are the customers; parts, suppliers, nations and
 import statistics
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import duckdb
+import sqlglot
+from sqlglot import exp
 
 import sordino as so
 from sordino.errors import SordinoError
@@ -275,10 +278,29 @@ QUESTIONS = (
 )  # fmt: skip
 
 
+def by_person(sql: str) -> str:
+    """The same joins and sums in plain DuckDB, by customer and group: what bounding by person cannot do without."""
+    select = sqlglot.parse_one(sql, dialect="duckdb")
+    assert isinstance(select, exp.Select)
+    for clause in ("order", "limit", "having"):
+        select.set(clause, None)
+    tables = {table.name for table in select.find_all(exp.Table)}
+    if "lineitem" in tables and "orders" not in tables:
+        select = select.join("orders", on="l_orderkey = o_orderkey", dialect="duckdb")
+    if tables & {"lineitem", "orders", "customer"} and not select.find(exp.Subquery):
+        person = "c_custkey" if "customer" in tables else "o_custkey"
+        select = select.select(person).group_by(person)
+    return f"SELECT COUNT(*) FROM ({select.sql(dialect='duckdb')})"
+
+
 def _timed(action: Any) -> float:
     start = perf_counter()
     action()
     return perf_counter() - start
+
+
+def _fetched(connection: Any, sql: str) -> float:
+    return _timed(lambda: connection.execute(sql).fetchall())
 
 
 def main() -> None:
@@ -290,23 +312,28 @@ def main() -> None:
         plain = duckdb.connect()
         for name in counts:
             plain.execute(f"CREATE VIEW {name} AS SELECT * FROM '{folder / name}.parquet'")
-        answered, ratios = 0, []
+        answered, ratios = 0, list[float]()
         with so.Session(declared(folder, counts)) as session:
-            print("| question | | ours | DuckDB | ratio | note |\n|---|---|---|---|---|---|")
+            print("| question | | ours | DuckDB, by person | ratio | DuckDB, as written | note |")
+            print("|---|---|---|---|---|---|---|")
             for asked in QUESTIONS:
                 try:
                     session.preview(asked.sql, epsilon=1)
                 except SordinoError as refused:
-                    print(f"| {asked.number} {asked.title} | refused | | | | {refused} |", flush=True)
+                    print(f"| {asked.number} {asked.title} | refused | | | | | {refused} |", flush=True)
                     continue
-                pairs = [(_timed(lambda q=asked: session.sql(q.sql, epsilon=1)),  # type: ignore[misc]
-                          _timed(lambda q=asked: plain.execute(q.sql).fetchall())) for _ in range(5)]  # fmt: skip
-                ours, theirs = (min(times) for times in zip(*pairs, strict=True))
+                questions = (by_person(asked.sql), asked.sql)
+                turns = [
+                    [_timed(partial(session.sql, asked.sql, epsilon=1))] + [_fetched(plain, sql) for sql in questions]
+                    for _ in range(5)
+                ]
+                ours, theirs, written = (min(times) for times in zip(*turns, strict=True))
                 answered, ratios = answered + 1, [*ratios, ours / theirs]
-                row = f"answered | {ours:.2f} s | {theirs:.2f} s | {ours / theirs:.2f}"
+                row = f"answered | {ours:.2f} s | {theirs:.2f} s | {ours / theirs:.2f} | {written:.2f} s"
                 print(f"| {asked.number} {asked.title} | {row} | {asked.note} |", flush=True)
         middle = statistics.median(ratios)
-        print(f"\n{answered} of {len(QUESTIONS)} answered; ours over DuckDB: median {middle:.2f}, largest {max(ratios):.2f}")
+        ratio = f"median {middle:.2f}, largest {max(ratios):.2f}"
+        print(f"\n{answered} of {len(QUESTIONS)} answered; ours over DuckDB by person: {ratio}")
 
 
 if __name__ == "__main__":

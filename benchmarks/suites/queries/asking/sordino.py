@@ -93,4 +93,4 @@ def _bare_median(plan: Plan, exacts: Sequence[Exact]) -> float:
     (found,) = noisy_quantiles(
         values, weights, positions=draws.positions, levels=draws.levels, rate=rate, bits=bits.source()
     )
-    return float(draws.points.step * (draws.first + found.value))
+    return float(draws.points.step * (draws.points.first + found.value))
