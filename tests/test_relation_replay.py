@@ -29,6 +29,7 @@ from sordino.query.aggregates.distinct import Values
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
+from sordino.session import Session
 
 FAMILIES = ("laplace", "gaussian")
 
@@ -232,3 +233,17 @@ def test_questions_come_back_from_their_text() -> None:
         for found in random_plans(rng, world, dataset, 5, Counter()):
             text = sql_text(parse(sql_text(found.query)))  # aliases that nothing needs are left out
             assert sql_text(parse(text)) == text, seed
+
+
+def test_every_admitted_question_is_explained_and_answered() -> None:
+    """Nothing fails after the charge, whatever the rows are; the answer has the columns that were asked for."""
+    for seed in range(950, 958):
+        rng = random.Random(seed)
+        world = random_world(rng)
+        dataset = world.dataset(random_state(rng, world, Keys(world)).data(world))
+        with Session(dataset, threads=1) as session:
+            for found in random_plans(rng, world, dataset, 4, Counter()):
+                assert found.promise
+                assert all(name in str(found) for name in found.whose.tables)
+                answer = session.run(found.query, epsilon=1, mechanism=found.cost.mechanism)
+                assert list(answer.names) == [output.name for output in found.query.outputs], (seed, found.query)
