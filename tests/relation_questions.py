@@ -484,12 +484,14 @@ class Questions:
         rng = self.rng
         name = rng.choice(
             ["count", "count", "count", "count_of", "persons", "sum", "sum", "avg", "avg_if", "var_pop", "quantile",
-             "covar_pop", "corr"]
+             "covar_pop", "corr", "values"]
         )  # fmt: skip
         some = self.pick(scope, "n", "b", "c", "t", "d", "m")
         match name:
             case "count_of" if some is not None:
                 return Aggregate("count", (self.ref(scope, some),))
+            case "values" if some is not None:
+                return Aggregate("count_distinct", (self.ref(scope, some),))
             case "persons" if scope.visible("p"):
                 return Aggregate("count_distinct", (self.ref(scope, scope.visible("p")[0]),))
             case "avg_if":

@@ -25,9 +25,11 @@ from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query import tree
+from sordino.query.aggregates.distinct import Values
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
+from sordino.session import Session
 
 FAMILIES = ("laplace", "gaussian")
 
@@ -64,6 +66,11 @@ def star(rng: random.Random, world: World, pairs: int) -> list[Data]:
     return [shuffled(rng, one.data(world)) for one in (state, *(neighbor(rng, world, state, keys) for _ in range(pairs)))]
 
 
+def by_hash(plan: Plan) -> bool:
+    """Whether a hash of persons' names chooses what counts: side by side persons have other names, and choose otherwise."""
+    return any(isinstance(release.partial, Values) for release in plan.sums)
+
+
 def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterator[str]:
     """What is wrong with some plans on random data and their neighbours: numbers, bounds, plans that see data."""
     rng = random.Random(seed)
@@ -82,7 +89,7 @@ def direct(seed: int, *, queries: int, pairs: int, seen: Counter[str]) -> Iterat
         raw = {name: frame.to_pylist() for name, frame in frames.items()}
         sums.append([bench().run(found, statements) for found, statements in zip(plans, printed, strict=True)])
         for found, real in zip(plans, sums[-1], strict=True):
-            if real != reference_of_tables(found, datasets[0], raw):
+            if not by_hash(found) and real != reference_of_tables(found, datasets[0], raw):
                 yield f"{seed}: not what the naive engine says: {found.query}"
     for changed in sums[1:]:
         for found, before, after in zip(plans, sums[0], changed, strict=True):
@@ -102,7 +109,7 @@ def many(seed: int, *, queries: int, bases: int, pairs: int, seen: Counter[str])
     dataset, joint_dataset = world.dataset(several[0]), joint_world.dataset(rows)
     bench().load(joint_dataset.tables, joint_world.frames(rows))
     for found in random_plans(rng, world, dataset, queries, seen):
-        if found.who.certain:
+        if found.who.certain or by_hash(found):
             continue
         try:
             asked = grouped_by_data(found.query)
@@ -136,7 +143,7 @@ def test_direct(part: int) -> None:
 def test_many(part: int) -> None:
     """5,000 triples in all, with those of `test_direct`."""
     seen: Counter[str] = Counter()
-    assert [text for s in range(part * 1000 + 500, part * 1000 + 507) for text in many(s, **MANY, seen=seen)] == []
+    assert [text for s in range(part * 1000 + 500, part * 1000 + 508) for text in many(s, **MANY, seen=seen)] == []
     print(dict(seen))
     assert seen["triples"] >= 1000
     assert seen["moved"] * 5 > seen["triples"]
@@ -157,7 +164,7 @@ def test_many_campaign(part: int) -> None:
     """100,000 triples in all."""
     seen: Counter[str] = Counter()
     first = 2 * 10**5 + part * 1000
-    assert [text for s in range(first, first + 40) for text in many(s, **MANY, seen=seen)] == []
+    assert [text for s in range(first, first + 42) for text in many(s, **MANY, seen=seen)] == []
     assert seen["triples"] >= 5000
 
 
@@ -186,7 +193,7 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         joint_world, rows = side_by_side(world, several)
         alone, together = world.dataset(several[0]), joint_world.dataset(rows)
         for found in random_plans(rng, world, alone, 4, Counter()):
-            if found.who.certain:
+            if found.who.certain or by_hash(found):
                 continue
             try:
                 asked = grouped_by_data(found.query)
@@ -226,3 +233,17 @@ def test_questions_come_back_from_their_text() -> None:
         for found in random_plans(rng, world, dataset, 5, Counter()):
             text = sql_text(parse(sql_text(found.query)))  # aliases that nothing needs are left out
             assert sql_text(parse(text)) == text, seed
+
+
+def test_every_admitted_question_is_explained_and_answered() -> None:
+    """Nothing fails after the charge, whatever the rows are; the answer has the columns that were asked for."""
+    for seed in range(950, 958):
+        rng = random.Random(seed)
+        world = random_world(rng)
+        dataset = world.dataset(random_state(rng, world, Keys(world)).data(world))
+        with Session(dataset, threads=1) as session:
+            for found in random_plans(rng, world, dataset, 4, Counter()):
+                assert found.promise
+                assert all(name in str(found) for name in found.whose.tables)
+                answer = session.run(found.query, epsilon=1, mechanism=found.cost.mechanism)
+                assert list(answer.names) == [output.name for output in found.query.outputs], (seed, found.query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -133,3 +134,40 @@ def test_sums_within_a_person_are_of_whole_steps() -> None:
         (own,) = exact_sums(plan, dataset).vectors.values()
         (step,) = (release.partial.grids[0].step for release in plan.sums)
         assert own.tolist() == [[int(steps * Fraction(1, 2) / step)]], inner
+
+
+QUESTIONS = (
+    "SELECT c, SUM(k) AS s FROM (SELECT *, CLAMP(SUM(x) OVER (PARTITION BY customer_id ORDER BY c), 0, 90) AS k "
+    "FROM orders) AS o WHERE x < 8 GROUP BY c",
+    "SELECT AVG(m) AS a, SUM(q) AS b, VAR_POP(d) AS v FROM (SELECT customer_id, MAX(x) AS m, MEDIAN(x) AS q, "
+    "COUNT(DISTINCT c) AS d FROM orders GROUP BY customer_id) AS p",
+    "SELECT SUM(lines.x) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS k FROM orders) "
+    "AS o JOIN lines ON o.id = lines.order_id WHERE k <= 2",
+    "SELECT COUNT(*) AS n, SUM(x) AS s FROM (SELECT DISTINCT customer_id, x FROM (SELECT customer_id, x FROM orders "
+    "UNION ALL SELECT customer_id, x FROM lines) AS u) AS d "
+    "WHERE customer_id IN (SELECT customer_id FROM orders WHERE x > 7)",
+)
+
+
+def test_threads_and_the_order_of_rows_do_not_matter() -> None:
+    """Enough rows for several threads, most of which tie in all columns."""
+    rng = np.random.default_rng(3)
+    count = 150_000
+    letters = np.array(["A", "B"])
+    orders = pa.table(
+        {"customer_id": rng.integers(0, 20_000, count), "id": rng.permutation(count), "x": rng.integers(0, 10, count),
+         "c": letters[rng.integers(0, 2, count)]}
+    )  # fmt: skip
+    lines = pa.table(
+        {"order_id": rng.integers(0, count + 500, count), "id": np.arange(count), "no": rng.integers(0, 9, count),
+         "x": rng.integers(0, 10, count), "c": letters[rng.integers(0, 2, count)]}
+    )  # fmt: skip
+    found = []
+    for threads, order in ((1, np.arange(count)), (4, np.arange(count)), (4, rng.permutation(count))):
+        sources = {"orders": orders.take(pa.array(order)), "lines": lines.take(pa.array(order[::-1]))}
+        entries = shop() | {name: {**shop()[name], "source": source} for name, source in sources.items()}
+        dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+        sums = [exact_sums(planned(text, dataset), dataset, threads=threads) for text in QUESTIONS]
+        found.append([{name: own.tolist() for name, own in groups.vectors.items()} for groups in sums])
+    assert found[1:] == found[:1] * 2
+    assert all(any(map(any, own)) for groups in found[0] for own in groups.values())

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.query.aggregates.grid import Grid
+from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import indicator, key_index, quantised
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Truth
@@ -37,7 +38,14 @@ class Argument:
 
     def cell(self, *, compared: bool) -> exp.Expr:
         """SQL of each row's value; where values are compared, numbers with a step as whole numbers of steps."""
-        return key_index(self.typed) if compared else self.typed.sql
+        if not compared:
+            return self.typed.sql
+        cell, kind = key_index(self.typed), self.typed.type
+        if not isinstance(kind, Number) or kind.integral or (kind.bounded and kind.step is not None):
+            return cell
+        # -0.0 equals 0.0 and has another hash: which of them stood for both would hang on the order of rows
+        return nodes.let(cell, lambda v: nodes.case([(exp.EQ(this=v.copy(), expression=nodes.real(0.0)), nodes.real(0.0))],
+                                                    v.copy()))  # fmt: skip
 
     @property
     def _number(self) -> Typed:
