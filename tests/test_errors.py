@@ -43,7 +43,7 @@ CASES = [
     ("COUNT(*) > 1", Code.AGGREGATE), ("COUNT() > 1", Code.AGGREGATE), ("COUNT(DISTINCT a, b) > 1", Code.AGGREGATE),
     ("ARRAY_AGG(a) = 1", Code.AGGREGATE), ("MIN(a) < b", Code.AGGREGATE), ("ROW_NUMBER() OVER () = 1", Code.WINDOW),
     ("a > (SELECT 1)", Code.SUBQUERY), ("EXISTS (SELECT 1)", Code.SUBQUERY), ("DROP > 1", Code.STATEMENT),
-    ("t.a > 1", Code.TABLE_NAME), ("a >", Code.SYNTAX), ("a || b", Code.JOINED_TEXTS), ("(a, b)", Code.QUERY_PART),
+    ("t.a > 1", Code.TABLE_NAME), ("a >", Code.SYNTAX), ("(a, b)", Code.QUERY_PART),
 ]  # fmt: skip
 
 

@@ -143,7 +143,7 @@ REFUSED = [
     "SELECT COUNT(*) AS n FROM data WHERE t",
     "SELECT COUNT(*) AS n FROM read_text('secret')",
     "SELECT x, COUNT(*) AS n FROM data",
-    "SELECT COUNT(DISTINCT t) AS n FROM data",
+    "SELECT SUM(DISTINCT x) AS n FROM data",
     "SELECT SUM(missing) AS s FROM data",
     "SELECT COUNT(*) AS n FROM data WHERE id = 'x'",
     "SELECT COUNT(*) AS n FROM (SELECT * FROM data)",

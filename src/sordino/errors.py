@@ -118,7 +118,6 @@ class Code(Enum):
 
     AGGREGATE = "an aggregate, where one row is meant"
     DECLARATION = "advice to declare something"
-    JOINED_TEXTS = "two texts joined by ||"
     QUERY_PART = "advice to use a part of a whole query"
     STATEMENT = "a statement that does not only read"
     SUBQUERY = "a second SELECT"

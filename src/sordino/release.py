@@ -232,7 +232,7 @@ def _estimated(
 ) -> EstimateColumn | ValueColumn:
     found: Estimated | Chosen
     if isinstance(value, tree.Aggregate):
-        release = plan.release(value)
+        release = plan.answering(value)
         found = release.estimated(value, values[release.name], float(plan.cost.confidence))
     else:
         found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)

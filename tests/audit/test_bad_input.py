@@ -269,7 +269,7 @@ def test_what_an_adversary_found() -> None:
         lambda d: np.ma.array([float(RNG.integers(3)), 0.0], mask=[0, d]), 0, 1, epsilon=1, samples=2000, workers=1
     )
     assert masked.verdict is Verdict.VIOLATED
-    left = iter(range(700))
+    left = iter(range(200))
 
     def exhausted(d: int) -> int:
         next(left)  # a budget that is spent in training

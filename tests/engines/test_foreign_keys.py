@@ -17,7 +17,7 @@ import sordino as so
 from sordino.cli.declared import check_sources
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.duckdb.sources import quoted
-from sordino.errors import InvalidDeclaration, InvalidInput
+from sordino.errors import InvalidDeclaration
 
 KINDS = ["frame", "parquet", "csv", "duckdb"]
 CANARY = "canary-7f3a91"
@@ -280,9 +280,3 @@ def test_a_refused_key_closes_the_engine_and_makes_no_charge(tmp_path: Path) -> 
     orders["id"][1] = 2
     with so.Session(shop(None, orders, {"order_id": [1]}, tmp_path), ledger=ledger) as session:
         assert session.receipts == ()
-
-
-def test_a_table_with_a_via_is_never_asked_row_by_row(tmp_path: Path) -> None:
-    dataset = shop(None, {"id": [1], "customer": ["ann"]}, {"order_id": [1, 1]}, tmp_path)
-    with so.Session(dataset) as session, pytest.raises(InvalidInput, match="through its parent"):
-        session.sql("SELECT COUNT(*) AS n FROM lines", epsilon=1)

@@ -133,7 +133,7 @@ def test_no_scaling_sql_where_groups_need_no_bound() -> None:
 def test_replacing_rows_knows_their_number() -> None:
     data = dataset("row", neighbors="replace")
     made = plan("SELECT COUNT(*), AVG(steps), SUM(steps) FROM visits", data)
-    count, mean, total = (made.release(output.value) for output in made.query.outputs)  # type: ignore[arg-type]
+    count, mean, total = (made.answering(output.value) for output in made.query.outputs)  # type: ignore[arg-type]
     assert count.public
     assert mean is total is made.sums[0]
     assert norms(made) == (10, 100, 10)

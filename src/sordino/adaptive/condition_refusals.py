@@ -23,7 +23,6 @@ _RULES: Mapping[Code | None, tuple[str, str]] = {
         "Write the column without a table.",
     ),
     Code.SYNTAX: ("the condition is not understood from here on", "Look for a missing value, bracket or quote."),
-    Code.JOINED_TEXTS: ("|| is not supported", "Write OR."),
 }
 _FUNCTION = "Write a condition on columns, such as age >= 65, or ask with a function."
 _MOST_NAMED = 12

@@ -111,9 +111,9 @@ def _folded(line: str) -> list[str]:
 def _depends(plan: Plan, name: str) -> bool:
     """Whether the error is that of an aggregate of sums which depends on the number of rows."""
     value = next(output.value for output in plan.query.outputs if output.name == name)
-    if not isinstance(value, Aggregate) or plan.release(value) in plan.drawn:
+    if not isinstance(value, Aggregate) or plan.answering(value) in plan.drawn:
         return False
-    return plan.release(value).error(value, float(plan.cost.confidence), None) is None
+    return plan.answering(value).error(value, float(plan.cost.confidence), None) is None
 
 
 def _keys(plan: Plan, i: int) -> str:

@@ -73,7 +73,7 @@ class Plan:
         """The release of keys that are not public."""
         return next((release for release in self.releases if isinstance(release, Keys)), None)
 
-    def release(self, aggregate: tree.Aggregate) -> Sums | Drawn:
+    def answering(self, aggregate: tree.Aggregate) -> Sums | Drawn:
         """The release that answers an aggregate."""
         return _answering(self.releases, aggregate)
 

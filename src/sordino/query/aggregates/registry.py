@@ -13,7 +13,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from sordino.errors import InvalidInput
+from sordino.errors import Code, InvalidInput
 from sordino.query.tree import Aggregate, Case, Expression, Literal
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Kind:
         if not least <= len(arguments) <= most:
             wanted = str(most) if least == most else f"{least} to {most}"
             hint = f"Write {self.examples[0].sql}."
-            raise InvalidInput(f"{self.sql[0]} of {len(arguments)} arguments", f"it takes {wanted}", hint)
+            raise InvalidInput(f"{self.sql[0]} of {len(arguments)} arguments", f"it takes {wanted}", hint, Code.AGGREGATE)
         if self.parameter is None:
             return Aggregate(self.name, arguments)
         if not isinstance(parameter, Fraction | int) or isinstance(parameter, bool) or not 0 <= parameter <= 1:

@@ -84,7 +84,7 @@ def call(function: str, *arguments: Expression) -> Call:
     """A call in its one form; refuses a wrong number of arguments, and a variable where a constant belongs.
 
     Example:
-        >>> a, b, c = Column("a"), Column("b"), Column("c")
+        >>> a, b, c = Literal(1), Literal(2), Literal(3)
         >>> call("and", call("and", a, b), c) == call("and", a, b, c)
         True
     """

@@ -44,7 +44,8 @@ def parse(text: str) -> Query:
 
 def parse_condition(text: str, tables: tuple[str, ...] = ()) -> Expression:
     """The condition in a text such as `age >= 65 AND wards.region = 'North'`; the first of the tables is the asked one."""
-    return _named_scope(text, tables).conditions.expression(_condition(text))
+    scope = _named_scope(text, tables)
+    return (scope.conditions if tables else scope.reader).expression(_condition(text))
 
 
 def parse_having(text: str, answered: Answered) -> Expression:

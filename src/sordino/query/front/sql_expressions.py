@@ -55,6 +55,7 @@ _WINDOW_NAMES = (
 _MEMBERS = (
     "who is among other rows is asked in WHERE",
     "Write WHERE patient_id IN (SELECT patient_id FROM ...), or EXISTS with the person of both.",
+    Code.SUBQUERY,
 )
 
 _Read = TypeVar("_Read", Expression, Expression | Aggregate)
@@ -278,7 +279,8 @@ class Reader:
             arguments(self.text, parts[0])
             parts = []
         elif not parts:
-            raise self._refuse(node, (f"{found[0].sql[0]} must say what it is of", f"Write {found[0].examples[0].sql}."))
+            rule, hint = f"{found[0].sql[0]} must say what it is of", f"Write {found[0].examples[0].sql}."
+            raise self._refuse(node, (rule, hint, Code.AGGREGATE))
         return self._of_kind(node, *found, parts, inner)
 
     def _window(self, node: exp.Expression) -> Expression:

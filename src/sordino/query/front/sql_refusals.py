@@ -30,7 +30,7 @@ _EXTREMES = (
 _SUBQUERY = (
     "a subquery stands in FROM, in WITH, after IN or after EXISTS; a number of it would be one about all persons",
     "Ask for that number first, and write the noisy answer into this question.",
-    Code.QUERY_PART,
+    Code.SUBQUERY,
 )
 _SINGLE = "single values are never shown", "Ask for an aggregate such as COUNT or QUANTILE.", Code.AGGREGATE
 _PATTERN = "LIKE and ILIKE are the only patterns, without ESCAPE", "Write name ILIKE 'a%'."

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
 
-from sordino.errors import InvalidInput, UnsupportedSQL
+from sordino.errors import Code, InvalidInput, UnsupportedSQL
 from sordino.query.front.calls import all_of, check_name
 from sordino.query.front.names import distinct_names
 from sordino.query.front.outputs import one_of
@@ -96,7 +96,7 @@ class Scope:
             raise refusal(self.text, node, _CORRELATED)
         close = difflib.get_close_matches(qualifier, known, 1)
         hint = f"Did you mean {close[0]}?" if close else "Qualify columns by " + (" or ".join(known) or "nothing here") + "."
-        raise refusal(self.text, node, (f"no table {shortened(qualifier)} is in FROM", hint))
+        raise refusal(self.text, node, (f"no table {shortened(qualifier)} is in FROM", hint, Code.TABLE_NAME))
 
     def has(self, qualifier: str) -> bool:
         """Whether a qualifier is known here."""

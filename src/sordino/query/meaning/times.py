@@ -12,6 +12,7 @@ from sqlglot import exp
 from sordino.query.meaning import nodes
 from sordino.query.meaning.domains import Starts, Unit
 from sordino.query.meaning.function import Function, alike, is_null_constant, literal_text, refuse
+from sordino.query.meaning.neutral import ItemOf
 from sordino.query.typed import Typed
 from sordino.query.types import FIRST_DAY, FIRST_MOMENT, Day, Moment, Number, Text
 
@@ -139,7 +140,7 @@ def _named(function: str, part: str, names: tuple[str, ...]) -> Callable[[Typed]
         number: exp.Expression = exp.Extract(this=exp.var(part), expression=day.sql)
         place = nodes.binary(exp.Sub, number, nodes.whole(first - 1)) if first > 1 else number
         # by its place, as listed texts are read
-        sql = exp.Anonymous(this="LIST_EXTRACT", expressions=[nodes.text_list(possible), place])
+        sql = ItemOf(this=nodes.text_list(possible), expression=place)
         return Typed(Text(possible, max(map(len, possible)), type_.nullable), sql)
 
     return apply
