@@ -235,7 +235,7 @@ def _estimated(
         release = plan.answering(value)
         found = release.estimated(value, values[release.name], float(plan.cost.confidence))
     else:
-        found = arithmetic.estimated(value, plan.release, values, plan.cost.confidence, groups)
+        found = arithmetic.estimated(value, plan.answering, values, plan.cost.confidence, groups)
     if isinstance(found, Chosen):
         return ValueColumn(name, found.values)
     bounds = (0.0, None) if plan.cost.nonnegative and found.never_negative else (None, None)
