@@ -113,7 +113,7 @@ def test_draws_leave_room_for_each_other(session: so.Session) -> None:
     plan = session.preview("SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x, MEDIAN(b) + 1 AS y FROM t", epsilon=1)
     assert [drawn.confidence(Fraction(9, 10)) for drawn in plan.drawn] == [Fraction(19, 20), Fraction(9, 10)]
     difference = plan.query.outputs[0].value
-    assert pieces(difference, plan.release) == 2
+    assert pieces(difference, plan.answering) == 2
     answer = session.sql("SELECT QUANTILE(a, 0.75) - QUANTILE(a, 0.25) AS x FROM t", epsilon=2, confidence=1 - 1e-9)
     low, high = answer.interval("x")
     assert isinstance(low, int | float)
