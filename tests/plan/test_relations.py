@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import sordino as so
 from engine_plug import exact_sums
 from plan.shop import declared, planned, shop, table
 from sordino.errors import InvalidInput
@@ -171,3 +173,21 @@ def test_threads_and_the_order_of_rows_do_not_matter() -> None:
         found.append([{name: own.tolist() for name, own in groups.vectors.items()} for groups in sums])
     assert found[1:] == found[:1] * 2
     assert all(any(map(any, own)) for groups in found[0] for own in groups.values())
+
+
+@pytest.mark.parametrize("condition", ["f = y / 0", "f > 0 AND f = y / 0", "y / 0 = 1", "NOT (f = y / 0)"])
+@pytest.mark.parametrize("below", [True, False])
+def test_a_condition_that_is_never_true_drops_all_rows_beside_joins(condition: str, below: bool) -> None:
+    """DuckDB loses such a filter where it may not move filters but may reorder joins."""
+    columns: dict[str, Any] = {"y": {"type": "int", "min": 0, "max": 50}, "c": {"type": "int", "min": 0, "max": 2}}
+    rows = pa.table({"u": [i % 5 for i in range(20)], "y": list(range(20)), "c": [i % 3 for i in range(20)]})
+    floors = {"source": pa.table({"c": [0, 1, 2], "f": [0, 1, 2]}), "public": True, "key": ["c"],
+              "columns": {"c": columns["c"], "f": columns["c"]}}  # fmt: skip
+    visits = {"source": rows, "unit": "u", "max_rows": 99, "max_groups": 9, "columns": columns}
+    dataset = so.Dataset(tables={"v": visits, "floors": floors}, budget={"epsilon": 10**6})
+    inner = "SELECT u, y, f FROM v JOIN floors USING (c)"
+    where = f"WHERE {condition}"
+    sql = f"SELECT COUNT(*) AS n FROM v JOIN ({inner} {where if below else ''}) AS s ON v.u = s.u {'' if below else where}"
+    sql = sql if below else sql.replace("y / 0", "s.y / 0")
+    with so.Session(dataset) as session:
+        assert session.sql(sql, epsilon=10**5).value() == 0
