@@ -97,6 +97,19 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "LEFT JOIN orders", "belong to nobody", "Begin with FROM orders",
         "SELECT COUNT(*) AS n FROM orders LEFT JOIN regions ON regions.c = orders.c",
     ),
+    "a limit in EXISTS": (
+        "SELECT COUNT(*) AS n FROM orders WHERE EXISTS (SELECT 1 FROM orders AS o "
+        "WHERE o.customer_id = orders.customer_id LIMIT 0)",
+        "SELECT 1 FROM orders", "LIMIT is not supported", "Leave that part out",
+        "SELECT COUNT(*) AS n FROM orders WHERE EXISTS (SELECT 1 FROM orders AS o WHERE o.customer_id = orders.customer_id)",
+    ),
+    "a sum in EXISTS, which has a row where there is none": (
+        "SELECT COUNT(*) AS n FROM orders WHERE EXISTS (SELECT COUNT(*) FROM orders AS o "
+        "WHERE o.customer_id = orders.customer_id AND o.x > 900)",
+        "COUNT", "an aggregate", "by itself",
+        "SELECT COUNT(*) AS n FROM orders WHERE EXISTS (SELECT * FROM orders AS o "
+        "WHERE o.customer_id = orders.customer_id AND o.x > 900)",
+    ),
     "a name of two tables": (
         "SELECT SUM(x) AS n FROM customers JOIN orders ON customers.id = orders.customer_id",
         "column 'x'", "customers and orders both have", "customers.x",

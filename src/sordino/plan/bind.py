@@ -67,10 +67,10 @@ class Asked:
         """
         items = [named(key.copy(), f"k{i}") for i, key in enumerate(keys)]
         items += [named(value, name) for name, value in values.items()]
-        alone = isinstance(self.relation, Scan)
-        present = [part.copy() if alone else is_true(part) for part in self.where]
         lists: dict[str, Values] = {}
-        cells = select_rows(self.relation, mentioned([*items, *present]), lists)
+        cells = select_rows(self.relation, mentioned([*items, *self.where]), lists)
+        alone = isinstance(self.relation, Scan) and not lists  # a long list is joined, too
+        present = [part.copy() if alone else is_true(part) for part in self.where]
         if self.whose.owner == "person":
             present.insert(0, not_null(PERSON))
         by_person = not self.whose.by_row

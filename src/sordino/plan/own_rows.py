@@ -226,11 +226,11 @@ def _scaled(sql: exp.Expression, low: int | None, high: int | None, step: Fracti
 
 
 def _bounds(limits: tuple[tree.Value, tree.Value]) -> tuple[Fraction, Fraction]:
-    low, high = limits
-    if any(isinstance(end, bool) or not isinstance(end, int | Fraction) for end in limits) or low > high:  # type: ignore[operator]
+    ends = [Fraction(end) for end in limits if isinstance(end, int | Fraction) and not isinstance(end, bool)]
+    if len(ends) < 2 or ends[0] > ends[1]:
         rule = "CLAMP takes a lower and an upper bound, written out"
         raise InvalidInput("CLAMP", rule, "Write CLAMP(SUM(cost), 0, 5000).")
-    return Fraction(low), Fraction(high)  # type: ignore[arg-type]
+    return ends[0], ends[1]
 
 
 def _clamped(value: Typed, limits: Limits) -> Typed:

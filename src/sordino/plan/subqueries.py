@@ -95,7 +95,7 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
     known: dict[tree.Expression, Typed] = {}
     derived: dict[str, exp.Expr] = {}
     for key in keys:
-        if names.is_person(key) and not any(field.type is not None for field in names.of(key)):  # type: ignore[arg-type]
+        if names.is_person(key) and isinstance(key, tree.Column) and all(field.type is None for field in names.of(key)):
             continue
         found = typed(key, names.read)
         alias = fresh()

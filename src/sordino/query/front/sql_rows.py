@@ -123,20 +123,32 @@ class Scope:
         if type(column) is not exp.Column or type(column.this) is not exp.Identifier:
             rule = "IN (SELECT ...) is asked of the column that names the person"
             raise refusal(self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...)."))
-        select = query.this if type(query) is exp.Subquery else query
+        select = self._inner(query)
         rows = _few(self.text, node, _rows(self.text, select, self.common, self))
         if isinstance(rows, UnionAll) or len(rows.items) != 1 or rows.every:
             rule = "IN (SELECT ...) takes one column, that of the person"
             raise refusal(self.text, node, (rule, "Write patient_id IN (SELECT patient_id FROM ...)."))
         return Member(self.column(column), rows)
 
+    def _inner(self, node: exp.Expression) -> exp.Expression:
+        """The SELECT in brackets; what stands behind it in the brackets would be overlooked, and is refused."""
+        while type(node) is exp.Subquery:
+            arguments(self.text, node, "this")
+            node = node.this
+        return node
+
     def _exists(self, node: exp.Exists) -> Expression:
         """EXISTS as IN: the person of the inner rows is the one that the outer row's equals."""
         arguments(self.text, node, "this")
-        select = node.this.this if type(node.this) is exp.Subquery else node.this
+        select = self._inner(node.this)
         if type(select) is not exp.Select or select.args.get("group") is not None or select.args.get("having") is not None:
             raise refusal(self.text, node, _CORRELATED)
-        scope, source = read_from(self.text, select, self.common, self)
+        arguments(self.text, select, "with_", "expressions", "from_", "joins", "where")
+        scope, source = read_from(self.text, select, with_tables(self.text, select, self.common), self)
+        for item in select.expressions:
+            if type(item) is not exp.Star:
+                # what is selected does not matter, but an aggregate would: it has a row where there is none
+                scope.reader.expression(item.this if type(item) is exp.Alias else item)
         where = select.args.get("where")
         rest: list[Expression] = []
         found: tuple[Column, Column] | None = None
