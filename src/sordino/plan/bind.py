@@ -18,7 +18,7 @@ from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.joins import joined, marked
 from sordino.plan.names import Names, conjuncts, find, outermost
 from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, Lookup, Relation, Scan, Whose
-from sordino.plan.rows import is_true, mentioned, select_rows
+from sordino.plan.rows import mentioned, select_rows
 from sordino.plan.statement import Lines, Values
 from sordino.plan.subqueries import derived, distinct, per_person, union
 from sordino.privacy.exact import readable
@@ -69,8 +69,7 @@ class Asked:
         items += [named(value, name) for name, value in values.items()]
         lists: dict[str, Values] = {}
         cells = select_rows(self.relation, mentioned([*items, *self.where]), lists)
-        alone = isinstance(self.relation, Scan) and not lists  # a long list is joined, too
-        present = [part.copy() if alone else is_true(part) for part in self.where]
+        present = [part.copy() for part in self.where]
         if self.whose.owner == "person":
             present.insert(0, not_null(PERSON))
         by_person = not self.whose.by_row

@@ -27,12 +27,7 @@ from sordino.plan.statement import Values
 from sordino.query.meaning import reading
 from sordino.query.types import Number, Text
 
-__all__ = ["is_true", "mentioned", "select_rows"]
-
-
-def is_true(condition: exp.Expr) -> exp.Expr:
-    """A condition beside joins: false where it is NULL. DuckDB loses a filter that it finds to be NULL for every row."""
-    return exp.Coalesce(this=condition.copy(), expressions=[exp.false()])
+__all__ = ["mentioned", "select_rows"]
 
 
 def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
@@ -52,7 +47,7 @@ def select_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Va
             return _scan(relation, asked, lists, with_person)
         case Filter(rows, condition):
             inner = select_rows(rows, asked | mentioned([condition]), lists, owned=owned)
-            return _select(asked, inner, with_person, where=[is_true(condition)])
+            return _select(asked, inner, with_person, where=[condition.copy()])
         case Derive(rows, _, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
             inner = select_rows(rows, (asked - set(made)) | mentioned(made.values()), lists, owned=owned)
@@ -182,7 +177,7 @@ def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_per
     left, right = sides
     pairs = [(one.alias, other.alias) for one, other in join.keys] or [(PERSON, PERSON)]
     same = [exp.EQ(this=column(ours, "l"), expression=column(theirs, "r")) for ours, theirs in pairs]
-    on = exp.and_(*same, *([] if join.condition is None else [is_true(join.condition)]), copy=False)
+    on = exp.and_(*same, *([] if join.condition is None else [exp.Paren(this=join.condition.copy())]), copy=False)
     kept = sorted((alias for alias in asked if join.kind != "mark" or alias != join.fields[-1].alias), key=_place)
     items: list[exp.Expr] = []
     if with_person:
