@@ -21,8 +21,7 @@ delta = 1e-6
 source = "visits.parquet"
 unit = "patient_id"          # who is protected: a patient, with all visits
 neighbors = "add_remove"
-max_rows = 12                # within one group a patient weighs at most as much as 12 visits
-max_groups = 3               # and in one answer at most as much as in 3 groups
+max_rows = 12                # in one answer a patient weighs at most as much as 12 visits
 
 [tables.visits.columns]
 age  = { type = "int", min = 0, max = 110 }

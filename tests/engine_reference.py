@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -118,7 +118,8 @@ def reference_of_tables(plan: Plan, dataset: Dataset, raw: Raw) -> Exactly:
         if plan.whose.by_row:
             found = dict(Counter(line.key for line in lines))
         else:
-            shares = ((key, _person_weight(plan, [1] * g, 1, "laplace")) for keys, g in weights.values() for key in keys)
+            weigh = _person_weight(_Quota(1, 1, True), 1, "laplace")
+            shares = ((key, weigh([1] * g)) for keys, g in weights.values() for key in keys)
             found = {key: n for key, (n,) in _add((key, (n,)) for key, n in shares).items()}
     return Exactly(vectors, cells, found)
 
@@ -228,27 +229,19 @@ def _vectors(
         sizes[person].append(size)
     if partial.bounding == "once":
         sizes = {person: [1] * g for person, (_, g) in weights.items()}
-    most = _most(plan, partial)
-    whole = {person: unit if not plan.who.scaled else _person_weight(plan, all_, most) for person, all_ in sizes.items()}
+    row = max((max(abs(grid.first), abs(grid.last)) for grid in partial.grids if partial.bounding == "clip"), default=1)
+    quota = _quota(plan, once=partial.bounding == "once")
+    weigh = _person_weight(quota, max(row, 1), plan.price.family)
+    whole = {person: weigh(all_) if quota.scaled else unit for person, all_ in sizes.items()}
     return _add(
         (key, tuple(whole[person] * part[0] // part[1] * v for v in total))
         for (person, key), (total, _, part) in bounded.items()
     )
 
 
-def _most(plan: Plan, partial: Partial) -> int:
-    """The most that one person's share of one group can weigh."""
-    if partial.bounding == "once":
-        return 1
-    if partial.bounding == "scale" or not partial.grids:
-        return plan.who.rows
-    (grid,) = partial.grids
-    return max(1, plan.who.rows * max(abs(grid.first), abs(grid.last)))
-
-
 def _bounded(plan: Plan, partial: Partial, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
     """One person's share of one group, what it weighs, and the fraction to which it is scaled within the group."""
-    most, n = plan.who.rows, len(vectors)
+    most, n = _quota(plan, once=partial.bounding == "once").each, len(vectors)
     total = tuple(sum(coordinates) for coordinates in zip(*vectors, strict=True))
     match partial.bounding:
         case "once":
@@ -261,22 +254,46 @@ def _bounded(plan: Plan, partial: Partial, vectors: list[Vector]) -> tuple[Vecto
             return total, min(n, most), (min(n, most), n)
 
 
-def _person_weight(plan: Plan, sizes: list[int], most: int, family: str | None = None) -> int:
-    """The largest weight for which the norm of all of a person's shares stays within that of max_groups full ones.
+class _Quota(NamedTuple):
+    """How many rows of one person count: in a group, and in all groups; whether a person may have more in all of them."""
+
+    each: int
+    total: int
+    scaled: bool
+
+
+def _quota(plan: Plan, *, once: bool) -> _Quota:
+    """From the three bounds and the number of public groups, by going through what they say one after another."""
+    given, possible = plan.who.bounds, plan.who.possible
+    rows = math.inf if given.rows is None else given.rows
+    groups = min(math.inf if given.groups is None else given.groups, math.inf if possible is None else possible)
+    each = 1 if once else min(rows, math.inf if given.per_group is None else given.per_group)
+    total = min(rows, each * groups)
+    return _Quota(int(min(each, total)), int(total), possible is None or possible * each > total)
+
+
+def _person_weight(quota: _Quota, row: int, family: str) -> Callable[[list[int]], int]:
+    """The largest weight for which the norm of all of a person's shares stays within that of what may count.
 
     Sizes are counted in units, rounded up, exactly as plan/sensitivity.md says.
     """
-    k = plan.who.groups
-    if (family or plan.price.family) == "laplace":
+    full, rest = quota.total // quota.each, quota.total % quota.each
+    most = quota.each * row
+
+    def laplace(sizes: list[int]) -> int:
         unit = max(1, most >> 20)
-        return min(WEIGHT, WEIGHT * (k * most // unit) // max(1, sum(-(-size // unit) for size in sizes)))
-    unit = max(1, most >> (28 - k.bit_length()) // 2)
-    squares = sum((-(-size // unit)) ** 2 for size in sizes)
-    return min(WEIGHT, math.isqrt(WEIGHT**2 * (k * most**2 // unit**2) // max(1, squares)))
+        return min(WEIGHT, WEIGHT * (quota.total * row // unit) // max(1, sum(-(-size // unit) for size in sizes)))
+
+    def gaussian(sizes: list[int]) -> int:
+        unit = max(1, most >> (28 - (full + bool(rest)).bit_length()) // 2)
+        squares, bound = sum((-(-size // unit)) ** 2 for size in sizes), (full * quota.each**2 + rest**2) * row**2
+        return min(WEIGHT, math.isqrt(WEIGHT**2 * (bound // unit**2) // max(1, squares)))
+
+    return laplace if family == "laplace" else gaussian
 
 
 def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dict[int, int]]:
-    """The weight of each point: a person's weights add up to at most max_rows in a group."""
+    """The weight of each point: a person's weights add up to no more than what counts."""
     draws, (argument,) = release.column.draws, _arguments(release)
     assert isinstance(draws, QuantileColumn)
     grid = draws.points
@@ -291,9 +308,10 @@ def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dic
             if plan.whose.by_row:
                 totals[key] += counts
                 continue
-            n, sizes = counts.total(), [min(c.total(), plan.who.rows) for c in groups.values()]
-            weight = _person_weight(plan, sizes, plan.who.rows, "laplace") if plan.who.scaled else WEIGHT
-            weight = weight * min(n, plan.who.rows) // n
+            quota = _quota(plan, once=False)
+            n, sizes = counts.total(), [min(c.total(), quota.each) for c in groups.values()]
+            weight = _person_weight(quota, 1, "laplace")(sizes) if quota.scaled else WEIGHT
+            weight = weight * min(n, quota.each) // n
             totals[key] += Counter({k: c * weight for k, c in counts.items()})
     return {key: {k: w for k, w in counts.items() if w} for key, counts in totals.items() if any(counts.values())}
 

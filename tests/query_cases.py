@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from query.trees import Lookup, asked
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal, Output, Query
 
@@ -53,8 +54,7 @@ class World:
 
     person: bool
     neighbors: str
-    max_rows: int
-    max_groups: int
+    limits: Bounds
     columns: Mapping[str, Mapping[str, Any]]
     types: Mapping[str, pa.DataType]
     lookup: Rows
@@ -72,7 +72,7 @@ class World:
             "columns": self.columns,
         }
         if self.person:
-            private |= {"max_rows": self.max_rows, "max_groups": self.max_groups}
+            private |= self.limits.given
         types = {"ward": pa.string(), "floor": pa.int64(), "wing": pa.string()}
         lookup = pa.table({name: pa.array([row[name] for row in self.lookup], kind) for name, kind in types.items()})
         columns = {
@@ -138,7 +138,16 @@ def random_world(rng: random.Random) -> World:
         for _ in range(rng.randint(0, 6))
     ]
     relation = rng.choice(["add_remove", "replace"])
-    return World(person, relation, rng.randint(1, 5), rng.randint(1, 4), columns, types, lookup)
+    return World(person, relation, random_bounds(rng), columns, types, lookup)
+
+
+def random_bounds(rng: random.Random) -> Bounds:
+    """One of the seven combinations of three bounds; those under which little can be asked are rare."""
+    rows, per_group, groups = rng.randint(1, 9), rng.randint(1, 5), rng.randint(1, 4)
+    kinds = ["rows", "rows groups", "rows per_group", "per_group groups", "rows per_group groups", "per_group", "groups"]
+    kind = rng.choices(kinds, [4, 4, 4, 4, 6, 2, 1])[0].split()
+    drawn = {"rows": rows, "per_group": per_group, "groups": groups}
+    return Bounds(**{name: bound for name, bound in drawn.items() if name in kind})
 
 
 def _moment(day: date, hour: int = 0, minute: int = 0) -> datetime:

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 import query_cases
-from query_cases import BUDGET, WARDS, extreme_row, random_cell
+from query_cases import BUDGET, WARDS, extreme_row, random_bounds, random_cell
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 
 Row: TypeAlias = dict[str, Any]
@@ -111,7 +112,7 @@ class World:
             elif table.kind == "row":
                 entry |= {"unit": "row", "neighbors": self.neighbors[name]}
             else:
-                entry |= {"max_rows": table.cells.max_rows, "max_groups": table.cells.max_groups}
+                entry |= table.cells.limits.given
                 if table.parent is None:
                     entry |= {"unit": table.person, "persons": table.kind, "neighbors": self.neighbors[table.kind]}
                 else:
@@ -187,7 +188,13 @@ def _cells(rng: random.Random) -> query_cases.World:
     world = query_cases.random_world(rng)
     names = {"x", "c", *rng.sample(["y", "b", "k", "t", "d", "m"], rng.randint(1, 4))}
     kept = {name: column for name, column in world.columns.items() if name in names}
-    return replace(world, columns=kept, max_rows=rng.randint(1, 4), max_groups=rng.randint(1, 3), person=True)
+    return replace(world, columns=kept, limits=_bounds(rng), person=True)
+
+
+def _bounds(rng: random.Random) -> Bounds:
+    """Bounds under which everything can be asked."""
+    found = random_bounds(rng)
+    return found if found.total is not None else replace(found, rows=rng.randint(1, 9))
 
 
 def _with_column(cells: query_cases.World, name: str, column: Mapping[str, Any]) -> query_cases.World:

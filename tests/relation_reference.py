@@ -162,7 +162,7 @@ def _scan(table: dataset.Table, name: str, declared: dataset.Dataset, raw: Raw) 
         cells = [clean(column, row[own]) for own, column in table.columns.items()]
         cells += [person] * table.has_persons + [row[key] for key in table.identities]
         rows.append((person, tuple(cells)))
-    return Naive(tuple(fields), tuple(rows), table.max_rows, table.public)
+    return Naive(tuple(fields), tuple(rows), table.bounds.total, table.public)
 
 
 def _read_type(kind: Type) -> Type:

@@ -63,7 +63,13 @@ def main() -> None:
         pc.write_csv(rows, Path(folder) / "data.csv")
         for source in (rows, Path(folder) / "data.parquet", Path(folder) / "data.csv"):
             data = so.Dataset(
-                source, name="data", unit="pid", max_rows=2, max_groups=2, columns=COLUMNS, budget=so.Budget(1000, 1e-6)
+                source,
+                name="data",
+                unit="pid",
+                max_rows_per_group=2,
+                max_groups=2,
+                columns=COLUMNS,
+                budget=so.Budget(1000, 1e-6),
             )
             with so.Session(data, ledger=None if source is rows else f"{source}.ledger") as session:
                 for question in QUESTIONS:

@@ -50,7 +50,7 @@ def bench(threads: int) -> Bench:
 
 
 def declared(table: pa.Table, unit: str, y: dict[str, Any], neighbors: str = "add_remove") -> Dataset:
-    bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 5, "max_groups": 2}
+    bounds: dict[str, Any] = {} if unit == "row" else {"max_rows_per_group": 5, "max_groups": 2}
     columns = {
         "y": {"type": "float", **y},
         "x": {"type": "int", "min": -(2**52), "max": 2**52},
@@ -132,7 +132,9 @@ def test_large_shares_are_scaled_to_the_bound_and_not_beyond(family: str) -> Non
         "x": {"type": "int", "min": 0, "max": most},
         "c": {"type": "category", "values": groups},
     }
-    dataset = Dataset(table, unit="id", max_rows=1, max_groups=1, columns=columns, budget={"epsilon": 100, "delta": 1e-6})
+    dataset = Dataset(
+        table, unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget={"epsilon": 100, "delta": 1e-6}
+    )
     plan = planned("SELECT c, SUM(x) AS s FROM data GROUP BY c", dataset, family)
     (sums,), reached = run(plan, table).vectors.values(), 0.0
     for first, second in zip(groups[::2], groups[1::2], strict=True):

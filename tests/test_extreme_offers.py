@@ -39,8 +39,8 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     "at": {"type": "datetime", "min": "2020-01-01T00:00:00", "max": "2020-01-03T00:00:00"},
 }
 _WORLDS: list[dict[str, Any]] = [
-    {"unit": "p", "max_rows": 3, "max_groups": 2},
-    {"unit": "p", "max_rows": 2**20, "max_groups": 2**19, "neighbors": "replace"},
+    {"unit": "p", "max_rows_per_group": 3, "max_groups": 2},
+    {"unit": "p", "max_rows_per_group": 2**20, "max_groups": 2**19, "neighbors": "replace"},
     {"unit": "row"},
     {"unit": "row", "neighbors": "replace"},
     {"public": True},

@@ -124,7 +124,12 @@ def test_private_keys_are_shown_only_if_selected() -> None:
     common, rare = TOKENS[:2]
     table = pa.table({"id": [str(i) for i in range(2001)], "t": [common] * 2000 + [rare]})
     dataset = Dataset(
-        table, unit="id", max_rows=1, max_groups=1, columns={"t": {"type": "text"}}, budget={"epsilon": 10, "delta": 1e-9}
+        table,
+        unit="id",
+        max_rows_per_group=1,
+        max_groups=1,
+        columns={"t": {"type": "text"}},
+        budget={"epsilon": 10, "delta": 1e-9},
     )
     with Session(dataset) as session:
         answer = session.sql("SELECT t, COUNT(*) AS n FROM data GROUP BY t", epsilon=1)
@@ -184,7 +189,9 @@ def small_session(plug: Plug) -> Session:
         "y": {"type": "float"},
     }
     budget = {"epsilon": 100, "delta": 1e-6}
-    return Session(Dataset(table, unit="id", max_rows=2, max_groups=1, columns=columns, budget=budget), engine=plug)
+    return Session(
+        Dataset(table, unit="id", max_rows_per_group=2, max_groups=1, columns=columns, budget=budget), engine=plug
+    )
 
 
 def test_refused_questions_touch_no_data_and_cost_nothing() -> None:
@@ -270,7 +277,7 @@ def test_a_file_that_changes_under_the_engine(damage: str, tmp_path: Path) -> No
         pa.table({"id": [TOKENS[i % 40] + str(i) for i in range(count)], "x": [i % 10 for i in range(count)]}), path
     )
     columns = {"x": {"type": "int", "min": 0, "max": 9}}
-    with Session(Dataset(path, unit="id", max_rows=1, columns=columns, budget={"epsilon": 10})) as session:
+    with Session(Dataset(path, unit="id", max_rows_per_group=1, columns=columns, budget={"epsilon": 10})) as session:
         if damage == "deleted":
             path.unlink()
         elif damage == "truncated":
@@ -291,7 +298,9 @@ def test_too_little_memory() -> None:
         }
     )
     columns = {"t": {"type": "text"}}
-    dataset = Dataset(table, unit="id", max_rows=1, max_groups=1, columns=columns, budget={"epsilon": 10, "delta": 1e-6})
+    dataset = Dataset(
+        table, unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget={"epsilon": 10, "delta": 1e-6}
+    )
     with Session(dataset, memory="2MB", threads=1) as session:
         with pytest.raises(EngineFailed) as failed:
             session.sql("SELECT t, COUNT(*) AS n FROM data GROUP BY t", epsilon=1)
@@ -307,7 +316,9 @@ def test_a_declaration_that_does_not_fit_quotes_no_cell(kind: str, tmp_path: Pat
     path.write_text("id,x\n" + "".join(f"{token},{token}\n" for token in TOKENS))
     sources: list[Any] = [table, path]
     for source in sources:
-        dataset = Dataset(source, name="data", unit="id", max_rows=1, columns={"x": column}, budget={"epsilon": 10})
+        dataset = Dataset(
+            source, name="data", unit="id", max_rows_per_group=1, columns={"x": column}, budget={"epsilon": 10}
+        )
         try:
             with Session(dataset) as session:
                 session.sql("SELECT COUNT(x) AS n FROM data", epsilon=1)
@@ -320,7 +331,7 @@ def test_a_declaration_that_does_not_fit_quotes_no_cell(kind: str, tmp_path: Pat
 def test_a_csv_that_is_no_text_quotes_no_cell(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(b"id,x\n" + TOKENS[0].encode() + b",\xff\xfe\n")
-    dataset = Dataset(path, unit="id", max_rows=1, columns={"x": {"type": "text"}}, budget={"epsilon": 10})
+    dataset = Dataset(path, unit="id", max_rows_per_group=1, columns={"x": {"type": "text"}}, budget={"epsilon": 10})
     refused: Exception | None = None
     try:
         Session(dataset).close()
@@ -353,7 +364,7 @@ def test_one_broken_cell_does_not_fail_a_question(source: str, text: str, tmp_pa
         table,
         name="data",
         unit="id",
-        max_rows=1,
+        max_rows_per_group=1,
         max_groups=1,
         columns={"t": {"type": "text"}},
         budget={"epsilon": 10, "delta": 0.1},
@@ -416,7 +427,7 @@ def nasty_session(plug: Plug) -> tuple[Session, list[dict[str, Any]]]:
         fields[name] = pa.array([row[name] for row in rows], type=kind)
     fields["id"] = pa.array([rng.choice([1, 2, 3, None]) for _ in rows], pa.int64())
     seed = Dataset(
-        pa.table(fields), unit="id", max_rows=3, max_groups=2, columns={}, budget={"epsilon": 10**6, "delta": 0.1}
+        pa.table(fields), unit="id", max_rows_per_group=3, max_groups=2, columns={}, budget={"epsilon": 10**6, "delta": 0.1}
     )
     table = dataclasses.replace(seed.tables["data"], columns=nasty.COLUMNS)
     return Session(

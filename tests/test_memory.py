@@ -16,7 +16,7 @@ import sordino as so
 
 cities = [f"city_{i:03d}" for i in range(100)]
 columns = {"city": {"type": "category", "values": cities}}
-bounds = {"unit": "user_id", "max_rows": 10, "max_groups": 3, "budget": so.Budget(10, 1e-6)}
+bounds = {"unit": "user_id", "max_rows_per_group": 10, "max_groups": 3, "budget": so.Budget(10, 1e-6)}
 data = so.Dataset(sys.argv[1], name="t", columns=columns, **bounds)
 with so.Session(data, memory="1300MB", threads=2) as session:
     answer = session.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=1)

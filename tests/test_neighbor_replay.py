@@ -45,6 +45,7 @@ from sordino.plan.sensitivity import WEIGHT, Contribution, Norm, Sensitivity, bo
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.aggregates.argument import Argument
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.meaning import reading
 from sordino.query.typed import Typed
@@ -81,6 +82,14 @@ def random_plans(rng: random.Random, world: World, dataset: Dataset, count: int)
         yield found
 
 
+def bounded_world(rng: random.Random, limits: Bounds | None) -> World:
+    """A random world; with bounds, one of persons under these."""
+    world = random_world(rng)
+    while limits is not None and not world.person:
+        world = random_world(rng)
+    return world if limits is None else dataclasses.replace(world, limits=limits)
+
+
 def note(tightness: Tightness, world: World, distances: list[Moved]) -> list[str]:
     """Keep the largest ratios, and return what is broken."""
     for one in distances:
@@ -94,10 +103,10 @@ def show(tightness: Tightness) -> None:
         print(f"{' '.join(key):30} {ratio:.3f}")
 
 
-def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness) -> Iterator[str]:
+def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness, limits: Bounds | None = None) -> Iterator[str]:
     """What is wrong with some plans on one random table and its neighbours: bounds, numbers, plans that see data."""
     rng = random.Random(seed)
-    world = random_world(rng)
+    world = bounded_world(rng, limits)
     rows = random_rows(rng, world)
     tables = [world.table(table) for table in (rows, *(neighbor(rng, world, rows) for _ in range(pairs)))]
     plain = [table.to_pylist() for table in tables]
@@ -117,10 +126,12 @@ def direct(seed: int, *, queries: int, pairs: int, tightness: Tightness) -> Iter
             yield from (f"{seed}: {text}: {found.query}" for text in note(tightness, world, moved(found, sums[0], changed)))
 
 
-def many(seed: int, *, queries: int, bases: int, pairs: int, tightness: Tightness) -> Iterator[str]:
+def many(
+    seed: int, *, queries: int, bases: int, pairs: int, tightness: Tightness, limits: Bounds | None = None
+) -> Iterator[str]:
     """The same bounds on many tables side by side, each with its neighbours; not for plans that know the number of rows."""
     rng = random.Random(seed)
-    world = random_world(rng)
+    world = bounded_world(rng, limits)
     stars = []
     for _ in range(bases):
         rows = random_rows(rng, world)
@@ -155,6 +166,22 @@ def test_many(part: int) -> None:
     seeds = range(part * 10_000 + 5000, part * 10_000 + 5003)
     assert list(itertools.chain(*(many(s, queries=5, bases=12, pairs=5, tightness=tightness) for s in seeds))) == []
     show(tightness)
+
+
+SEVEN = [(4,), (None, 2), (None, None, 2), (4, 3), (4, None, 2), (None, 2, 2), (5, 2, 3)]
+
+
+@pytest.mark.parametrize("limits", [Bounds(*each) for each in SEVEN], ids=lambda each: "+".join(each.given))
+def test_all_combinations_of_bounds(limits: Bounds) -> None:
+    """The naive engine says the same, and no neighbour is further than claimed, under each combination of three bounds."""
+    tightness: Tightness = {}
+    assert (
+        list(itertools.chain(*(direct(s, queries=2, pairs=3, tightness=tightness, limits=limits) for s in range(5)))) == []
+    )
+    found = (many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits) for s in range(100, 104))
+    assert list(itertools.chain(*found)) == []
+    show(tightness)
+    assert max(tightness.values()) > 0.5
 
 
 @pytest.mark.slow
@@ -251,8 +278,7 @@ def crafted_world(unit: str, neighbors: str, groups: int) -> World:
         base,
         person=unit == "id",
         neighbors=neighbors,
-        max_rows=2,
-        max_groups=groups,
+        limits=Bounds(None, 2, groups),
         columns=columns,
         types=types,
         lookup=[],
@@ -282,7 +308,7 @@ AGGREGATES: dict[str, tree.Aggregate] = {
 
 def crafted_tables(world: World) -> list[list[dict[str, Any]]]:
     """One person each: many rows at either end, in some groups, others, too many; without values; filtered; nobody."""
-    k, count = world.max_groups, world.max_rows if world.person else 1
+    k, count = world.limits.groups or 1, (world.limits.per_group or 1) if world.person else 1
     homes, others = TEXTS[:k], TEXTS[k : 2 * k]
     tall, low = crafted_rows(count, homes, 10, 8.0, True), crafted_rows(count, homes, -10, 0.0, False)
     tables = [tall, low, crafted_rows(count, others, -10, 8.0, False), [{**row, "x": None, "y": None} for row in low]]
@@ -342,7 +368,7 @@ def _crafted_sums(found: Plan, world: World, rows: list[dict[str, Any]]) -> Exac
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_declared_l0_holds(relation: str) -> None:
     """One row, one group declared: a person in many groups is scaled down, and still moves numbers in all of them."""
-    world = dataclasses.replace(crafted_world("id", relation, 1), max_rows=1)
+    world = dataclasses.replace(crafted_world("id", relation, 1), limits=Bounds(None, 1, 1))
     query = tree.Query(tree.Table("data"), (tree.Output("n", tree.Aggregate("count")),), None, (tree.Column("t"),))
     found = planned(query, world.dataset(world.table([])), "laplace")
     sums = [_crafted_sums(found, world, rows) for rows in (crafted_rows(1, TEXTS[:4], 1, 1.0, True), [])]
@@ -386,7 +412,7 @@ def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
             number: {"type": "int", "min": 0, "max": 4},
         }
         budget = {"epsilon": 100, "delta": 0.1}
-        dataset = Dataset(table, name=name, unit=person, max_rows=2, max_groups=1, columns=columns, budget=budget)
+        dataset = Dataset(table, name=name, unit=person, max_rows_per_group=2, max_groups=1, columns=columns, budget=budget)
         argument = tree.Column(number)
         functions = [("sum", None), ("avg", None), ("count", None), ("quantile", Fraction(1, 2))]
         aggregates = [tree.Aggregate(f, (argument,), level) for f, level in functions]
@@ -445,7 +471,7 @@ def half(release: type, name: str) -> tuple[Any, str, Any]:
 
 BROKEN: dict[str, list[tuple[Any, str, Any]]] = {
     "sums are not clipped": [
-        (statement, "_clipped", lambda term, own, rows, weighted: exp.func("COALESCE", own, exp.Literal.number(0)))
+        (statement, "_clipped", lambda term, own, weighted: exp.func("COALESCE", own, exp.Literal.number(0)))
     ],
     "groups are not scaled": [(statement, "_person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))],
     "rows are not scaled": [(statement, "_least", lambda value, most: value.copy())],

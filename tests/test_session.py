@@ -63,7 +63,7 @@ def regional(wards: list[str], regions: list[str]) -> dict[str, Any]:
 
 
 def declared(table: pa.Table | None = None, **options: Any) -> so.Dataset:
-    bounds = {"unit": "pid", "max_rows": 10, "max_groups": 2, "budget": so.Budget(10, 1e-6), **options}
+    bounds = {"unit": "pid", "max_rows_per_group": 10, "max_groups": 2, "budget": so.Budget(10, 1e-6), **options}
     regions = regional(["A", "B", "C"], ["north", "south", "south"])
     budget = bounds.pop("budget")
     visits = {"source": rows() if table is None else table, "columns": COLUMNS, **bounds}
@@ -212,7 +212,7 @@ def test_selected_keys_come_in_an_order_of_their_own() -> None:
     cities = [f"city {i * 37 % 101:03}" for i in range(101)]
     table = pa.table({"pid": range(101 * 60), "city": [city for _ in range(60) for city in cities]})
     for rows_in_order in (table, table.take(pa.array(range(len(table) - 1, -1, -1)))):
-        data = so.Dataset(rows_in_order, name="t", unit="pid", max_rows=1, max_groups=1,
+        data = so.Dataset(rows_in_order, name="t", unit="pid", max_rows_per_group=1, max_groups=1,
                           columns={"city": {"type": "text"}}, budget=so.Budget(10, 1e-6))  # fmt: skip
         with so.Session(data) as fresh:
             assert fresh.sql("SELECT city, COUNT(*) AS n FROM t GROUP BY city", epsilon=5)["city"] == sorted(cities)
@@ -305,7 +305,7 @@ def test_the_answer_says_what_is_promised(session: so.Session) -> None:
 def test_persons_without_a_name_are_dropped() -> None:
     table = pa.table({"pid": pa.array([None, None, 7], pa.int64()), "ward": ["A", "A", "B"]})
     data = so.Dataset(
-        table, name="visits", unit="pid", max_rows=5, columns={"ward": COLUMNS["ward"]}, budget=so.Budget(1000)
+        table, name="visits", unit="pid", max_rows_per_group=5, columns={"ward": COLUMNS["ward"]}, budget=so.Budget(1000)
     )
     with so.Session(data) as session:
         assert session.sql("SELECT COUNT(*) FROM visits", epsilon=500).value() == 1

@@ -28,6 +28,7 @@ from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query import tree
 from sordino.query.aggregates.known_mean import KnownMean
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.tree import Aggregate, Call, Case, Column, Expression, Literal
 from sordino.release import exact_groups
@@ -63,7 +64,7 @@ class Scope:
     classes: tuple[tuple[int, ...], ...]
     person: bool
 
-    def world(self, relation: str, max_rows: int, max_groups: int) -> World:
+    def world(self, relation: str, limits: Bounds) -> World:
         columns: dict[str, dict[str, Any]] = {
             "x": {"type": "int", "min": -1, "max": 2}, "y": {"type": "float", "min": 0, "max": 1, "step": 0.5},
             "t": {"type": "category", "values": ["A", "B"]},
@@ -71,7 +72,7 @@ class Scope:
         types = {"id": pa.string(), "x": pa.int64(), "y": pa.float64(), "t": pa.string()}
         if not self.person:
             del types["id"]
-        return World(self.person, relation, max_rows, max_groups, columns, types, [])
+        return World(self.person, relation, limits, columns, types, [])
 
     def rows(self) -> list[list[dict[str, Any]]]:
         return [[dict(zip(NAMES, row, strict=True)) for row in table] for table in self.tables]
@@ -175,17 +176,15 @@ def ratios(plan: Plan, part: str, worst: dict[str, int], family: str) -> dict[st
     return {"l1" if family == "laplace" else "l2": own, "linf": worst["linf"] / declared.linf}
 
 
-def check(
-    found: Scope, name: str, max_rows: int, max_groups: int, keys: Sequence[Expression]
-) -> dict[tuple[str, ...], float]:
+def check(found: Scope, name: str, limits: Bounds, keys: Sequence[Expression]) -> dict[tuple[str, ...], float]:
     """All neighbours in both relations and families, for one aggregate; returns what is reached."""
     tight: dict[tuple[str, ...], float] = {}
     for family in ("laplace", "gaussian"):
         plans = {}
         for relation in ("add_remove", "replace"):
-            world = found.world(relation, max_rows, max_groups)
+            world = found.world(relation, limits)
             plans[relation] = planned([AGGREGATES[name]], keys, world.dataset(world.table([])), family)
-        parts = dict(all_sums(plans["add_remove"], found.world("add_remove", max_rows, max_groups), found.rows()))
+        parts = dict(all_sums(plans["add_remove"], found.world("add_remove", limits), found.rows()))
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
             for norm, ratio in ratios(plan, part, largest(sums, found.classes, relation), family).items():
                 tight[name, relation, norm] = ratio
@@ -203,22 +202,29 @@ def _report(tight: dict[tuple[str, ...], float], least: float = 0.5) -> None:
 def test_persons(name: str) -> None:
     """7,315 tables of two persons and nobody, 208,000 pairs; two rows a group, at most one group of two."""
     assert len(PERSONS.tables) == 7315
-    _report(check(PERSONS, name, 2, 1, [Column("t")]))
+    _report(check(PERSONS, name, Bounds(None, 2, 1), [Column("t")]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("max_rows", "max_groups"), [(1, 1), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Bounds(*each)
+        for each in [(None, 1, 1), (None, 2, 1), (None, 2, 2), (None, 3, 1), (2,), (3, 2), (3, None, 1), (3, 2, 2)]
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("name", AGGREGATES)
-def test_persons_all(name: str, max_rows: int, max_groups: int, grouped: bool) -> None:
+def test_persons_all(name: str, limits: Bounds, grouped: bool) -> None:
     # with four rows of a person and three allowed in each of two groups, half of the bound may be out of reach
-    _report(check(PERSONS, name, max_rows, max_groups, [Column("t")] if grouped else []), least=0.0)
+    _report(check(PERSONS, name, limits, [Column("t")] if grouped else []), least=0.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_rows_without_a_key(name: str) -> None:
-    _report(check(HEAVY, name, 1, 1, [Column("t")]), least=0.0)
+    _report(check(HEAVY, name, Bounds(None, 1, 1), [Column("t")]), least=0.0)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
@@ -226,7 +232,7 @@ def test_rows_without_a_key(name: str) -> None:
 def test_row_units(relation: str, grouped: bool) -> None:
     """1,330 tables of up to three rows, each another person; plans that know the number of rows are below."""
     found = row_scope(relation, 3)
-    world = found.world(relation, 1, 1)
+    world = found.world(relation, Bounds(None, 1, 1))
     outputs = [aggregate for name, aggregate in AGGREGATES.items() if name != "persons"]
     keys = [Column("t")] if grouped else []
     tight: dict[tuple[str, ...], float] = {}
@@ -254,7 +260,7 @@ def test_known_number_of_rows() -> None:
     By the naive engine, a sample by the real one.
     """
     found = row_scope("replace", 3)
-    world = found.world("replace", 1, 1)
+    world = found.world("replace", Bounds(None, 1, 1))
     world = dataclasses.replace(world, columns={n: {**c, "nullable": n == "t"} for n, c in world.columns.items()})
     outputs = [
         Aggregate("count"),
@@ -281,7 +287,7 @@ def test_known_number_of_rows() -> None:
 
 def test_the_naive_engine_agrees() -> None:
     """Every 600th table, alone, with all aggregates at once."""
-    world = PERSONS.world("add_remove", 2, 1)
+    world = PERSONS.world("add_remove", Bounds(None, 2, 1))
     dataset = world.dataset(world.table([]))
     for keys in ([], [Column("t")]):
         plan = planned(list(AGGREGATES.values()), keys, dataset, "gaussian")
@@ -314,7 +320,7 @@ def _check_chains(expressions: list[Expression], function: str) -> float:
     for start in range(0, len(expressions), 20):
         outputs = [Aggregate(function, (e,)) for e in expressions[start : start + 20]]
         plans = {r: planned(outputs, [], _empty(tables, r), "gaussian") for r in ("add_remove", "replace")}
-        parts = dict(all_sums(plans["add_remove"], tables.world("add_remove", 2, 1), tables.rows()))
+        parts = dict(all_sums(plans["add_remove"], tables.world("add_remove", Bounds(None, 2, 1)), tables.rows()))
         for (part, sums), (relation, plan) in itertools.product(parts.items(), plans.items()):
             found = ratios(plan, part, largest(sums, tables.classes, relation), "gaussian")
             assert max(found.values()) <= 1, (relation, outputs[int(part)], found)
@@ -323,7 +329,7 @@ def _check_chains(expressions: list[Expression], function: str) -> float:
 
 
 def _empty(tables: Scope, relation: str) -> Dataset:
-    world = tables.world(relation, 2, 1)
+    world = tables.world(relation, Bounds(None, 2, 1))
     return world.dataset(world.table([]))
 
 

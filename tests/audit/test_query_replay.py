@@ -62,7 +62,7 @@ def table(persons: int) -> pa.Table:
 
 
 def dataset(source: Any, **changed: Any) -> Dataset:
-    own = {"source": source, "unit": "id", "max_rows": 2, "max_groups": 1, "columns": COLUMNS, **changed}
+    own = {"source": source, "unit": "id", "max_rows_per_group": 2, "max_groups": 1, "columns": COLUMNS, **changed}
     own = {key: value for key, value in own.items() if value is not None}
     return Dataset(tables={"visits": own, "wings": PUBLIC}, budget={"epsilon": 50, "delta": 1e-3})
 
@@ -100,7 +100,7 @@ def test_leaving_persons_out(query: str, cost: dict[str, Any], relation: str) ->
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_leaving_rows_out(relation: str) -> None:
-    rows = dataset(table(3), unit="row", neighbors=relation, max_rows=None, max_groups=None)
+    rows = dataset(table(3), unit="row", neighbors=relation, max_rows_per_group=None, max_groups=None)
     report = replay(
         "SELECT ward, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY ward", rows, epsilon=1, tapes=1, persons=7
     )
@@ -144,13 +144,13 @@ def test_rows_of_a_duckdb_file_are_not_left_out(tmp_path: Path) -> None:
 
 
 def test_the_worst_neighbour_is_named() -> None:
-    report = replay("SELECT SUM(age) AS s FROM visits", dataset(table(4), max_rows=9), epsilon=1, tapes=1)
+    report = replay("SELECT SUM(age) AS s FROM visits", dataset(table(4), max_rows_per_group=9), epsilon=1, tapes=1)
     assert report.grids[0].rows[0][4] == "without a person with 9 rows"
 
 
 NOT_COMPARABLE = [
     (dataset(table(5)), dataset(table(3)), "may differ"),
-    (dataset(table(5)), dataset(table(4), max_rows=3), "declared"),
+    (dataset(table(5)), dataset(table(4), max_rows_per_group=3), "declared"),
     (dataset(table(5)), dataset(table(5)), "equal"),
 ]
 
@@ -216,8 +216,8 @@ def test_a_plan_that_looks_at_data_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 def test_public_numbers_that_are_not_public_are_found() -> None:
     """The mean of a table whose number of rows is taken as public, on tables of different sizes."""
     columns = {"age": {"type": "int", "min": 0, "max": 110, "nullable": False}}
-    rows = [dataset(table(3).slice(i), unit="row", neighbors="replace", columns=columns, max_rows=None, max_groups=None)
-            for i in range(2)]  # fmt: skip
+    none = {"max_rows_per_group": None, "max_groups": None}
+    rows = [dataset(table(3).slice(i), unit="row", neighbors="replace", columns=columns, **none) for i in range(2)]
     report = replay("SELECT AVG(age) AS a FROM visits", *rows, epsilon=1, neighbors="unchecked")
     assert report.verdict is Verdict.VIOLATED
     assert "released without noise is [[15]] on D and [[14]]" in report.witness

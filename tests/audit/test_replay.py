@@ -396,7 +396,9 @@ COLUMNS: dict[str, dict[str, Any]] = {"age": {"type": "int", "min": 0, "max": 11
 
 
 def dataset(table: Any) -> Dataset:
-    return Dataset(table, unit="id", max_rows=2, max_groups=2, columns=COLUMNS, budget={"epsilon": 20, "delta": 1e-3})
+    return Dataset(
+        table, unit="id", max_rows_per_group=2, max_groups=2, columns=COLUMNS, budget={"epsilon": 20, "delta": 1e-3}
+    )
 
 
 def asks(*questions: str, **cost: Any) -> Callable[[Any], Any]:

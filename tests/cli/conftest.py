@@ -18,7 +18,7 @@ delta = 1e-6
 [tables.visits]
 source = "visits.csv"
 unit = "patient"
-max_rows = 2
+max_rows_per_group = 2
 max_groups = 2
 
 [tables.visits.columns]

@@ -21,7 +21,7 @@ delta = 1e-6
 [tables.visits]
 source = "visits.csv"
 unit = "patient"
-max_rows = 1
+max_rows_per_group = 1
 max_groups = 1
 [tables.visits.columns]
 name = { type = "category", values = ["plain", "\\u001b]0;owned\\u0007", "\\u009b31m"] }

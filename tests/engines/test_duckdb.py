@@ -91,7 +91,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 
 def declared(source: Any, **options: Any) -> so.Dataset:
     columns = options.pop("columns", COLUMNS)
-    bounds = {"unit": "pid", "max_rows": 2, "max_groups": 1, **options}
+    bounds = {"unit": "pid", "max_rows_per_group": 2, "max_groups": 1, **options}
     return so.Dataset(source, name="data", columns=columns, budget=so.Budget(100, 1e-6), **bounds)
 
 
@@ -236,7 +236,7 @@ def test_records_with_line_breaks_are_never_split(tmp_path: Path) -> None:
     inner = 'q"",B,1,1,,\n' * 20
     path.write_text(CSV + before + f'p0,"{inner}",1,1,,\n' * 50 + line.format(1))
     columns = {"age": COLUMNS["age"]}
-    dataset = declared(path, unit="row", columns=columns, max_rows=None, max_groups=None)
+    dataset = declared(path, unit="row", columns=columns, max_rows_per_group=None, max_groups=None)
     vectors, _ = exact(dataset, "SELECT COUNT(*) FROM data")
     assert vectors == [[[before.count("\n") + 51]]]
 

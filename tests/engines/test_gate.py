@@ -38,7 +38,7 @@ AGE: dict[str, Any] = {"type": "int", "min": 0, "max": 100}
 
 
 def declared(source: Any, columns: dict[str, Any] | None = None, **options: Any) -> so.Dataset:
-    bounds = {"unit": "id", "max_rows": 2, "max_groups": 1, **options}
+    bounds = {"unit": "id", "max_rows_per_group": 2, "max_groups": 1, **options}
     if bounds["unit"] == "row":
         bounds = {k: v for k, v in bounds.items() if not k.startswith("max_")}
     chosen = {"age": AGE} if columns is None else columns
@@ -130,7 +130,7 @@ def test_names_that_only_sound_alike_are_not_the_same() -> None:
 def test_no_name_of_a_table_reaches_the_rows_of_another(other: str) -> None:
     """A public table called like a relation of the engine returned private rows, free."""
     private = so.Table.declare(
-        pa.table({"id": [1, 1, 2], "age": [1, 2, 3]}), unit="id", columns={"age": AGE}, max_rows=2, max_groups=1
+        pa.table({"id": [1, 1, 2], "age": [1, 2, 3]}), unit="id", columns={"age": AGE}, max_rows_per_group=2, max_groups=1
     )
     public = so.Table.declare(pa.table({"age": [50] * 7}), columns={"age": AGE}, public=True)
     dataset = so.Dataset(tables={"data": private, other: public}, budget={"epsilon": 100, "delta": 1e-6})
@@ -144,7 +144,9 @@ def test_a_private_table_may_be_called_like_a_step_of_the_statement(name: str) -
     table = pa.table({"id": [1, 1, 1, 2], "u": ["a", "b", "a", "b"], "age": [1, 2, 3, 4]})
     columns: dict[str, Any] = {"age": AGE, "u": {"type": "category", "values": ["a", "b"]}}
     wanted = exact(declared(table, columns), "SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM data GROUP BY u")
-    own = so.Dataset(table, name=name, unit="id", max_rows=2, max_groups=1, columns=columns, budget=so.Budget(10**6, 0.1))
+    own = so.Dataset(
+        table, name=name, unit="id", max_rows_per_group=2, max_groups=1, columns=columns, budget=so.Budget(10**6, 0.1)
+    )
     assert exact(own, f'SELECT u, COUNT(*) AS n, MEDIAN(age) AS m FROM "{name}" GROUP BY u') == wanted
 
 
@@ -154,7 +156,9 @@ def test_a_long_list_beside_a_table_has_another_name(name: str) -> None:
     table = pa.table({"id": [1, 2, 3], "value": ["v1", "v2", "?"], "c0": [1, 2, 3]})
     listed = {"type": "category", "values": [f"v{i}" for i in range(100)]}
     columns: dict[str, Any] = {"value": listed, "c0": {"type": "category", "values": list(range(100))}}
-    dataset = so.Dataset(table, name=name, unit="id", max_rows=1, max_groups=1, columns=columns, budget=so.Budget(10))
+    dataset = so.Dataset(
+        table, name=name, unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget=so.Budget(10)
+    )
     assert exact(dataset, f"SELECT COUNT(*) AS n FROM \"{name}\" WHERE value = 'v2' AND c0 = 2")[1] == [[[1]]]
 
 
@@ -297,7 +301,7 @@ def test_collations_do_not_merge_keys_or_persons(collation: str, tmp_path: Path)
     )
     columns: dict[str, Any] = {"t": {"type": "text"}, "age": AGE}
     tables = {
-        "data": so.Table.declare(path, unit="id", columns=columns, max_rows=10, max_groups=3),
+        "data": so.Table.declare(path, unit="id", columns=columns, max_rows_per_group=10, max_groups=3),
         "codes": so.Table.declare(
             path, table="codes", columns={"t": {"type": "text"}, "floor": AGE}, public=True, key=["t"]
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,13 +13,17 @@ import pytest
 
 import sordino as so
 from ledger.visits import declare, pay, pure, spent
-from sordino.errors import BudgetExceeded, LedgerDamaged, LedgerUnavailable
+from sordino.errors import BudgetExceeded, LedgerDamaged, LedgerMismatch, LedgerUnavailable
+from sordino.ledger import past
 from sordino.ledger.chain import START, Entry, Link, Row
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.receipt import Request
 from sordino.ledger.state import State
+from sordino.ledger.terms import Terms
 from sordino.ledger.verify import Verdict, verify_rows
 from sordino.query.dataset import Dataset
+
+TRUE_TERMS = Terms.of
 
 
 def test_a_new_ledger_is_readable_for_its_owner_only(tmp_path: Path) -> None:
@@ -212,3 +217,34 @@ def test_a_child_does_not_believe_an_old_copy_that_was_put_back(tmp_path: Path) 
         pay(ledger, "b", "1/2")
         Path(ledger.place).write_bytes(old)
         assert in_child(lambda: pay(ledger, "c", "1/2")) == 8
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_ledger_of_other_bounds_is_recognised_and_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpointed: bool
+) -> None:
+    """Begun when max_rows meant rows within a group: refused in words, until the owner puts the declaration in force."""
+    if checkpointed:
+        monkeypatch.setattr(past, "EVERY", 4)
+        monkeypatch.setattr(past, "_BY_ANALYST", 0)
+    dataset = declare(tmp_path, unit="pid")
+    with monkeypatch.context() as before:
+        before.setattr(Terms, "of", staticmethod(lambda data: replace(TRUE_TERMS(data), max_rows="group")))
+        with Ledger.open(dataset) as ledger:
+            assert "max_rows" not in "".join(ledger.export())
+            for i in range(5):
+                pay(ledger, f"old {i}", "1/100", b"42")
+    with pytest.raises(LedgerMismatch, match="begun when max_rows was how many rows of one person count within a group"):
+        so.Session(dataset)
+    with Ledger.open(dataset, as_declared=False) as ledger:
+        assert ledger.terms.max_rows == "group"
+        assert "max_rows within a group" in str(ledger.terms)
+        assert ledger.declare(Terms.of(dataset))
+        assert spent(ledger) == Fraction(5, 100)
+        assert ledger.verify()
+    with so.Session(dataset) as session:
+        assert session.ledger.terms.max_rows == "answer"
+    with monkeypatch.context() as before:  # of rows that are persons it says nothing
+        before.setattr(Terms, "of", staticmethod(lambda data: replace(TRUE_TERMS(data), max_rows="group")))
+        Ledger.open(declare(tmp_path / "rows", rows="1 2 3")).close()
+    so.Session(declare(tmp_path / "rows", rows="1 2 3")).close()

@@ -61,7 +61,7 @@ def table(rows: list[Row]) -> pa.Table:
 
 
 def declared(unit: str, **options: Any) -> so.Dataset:
-    bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2, "max_groups": 2}
+    bounds: dict[str, Any] = {} if unit == "row" else {"max_rows_per_group": 2, "max_groups": 2}
     budget = {"epsilon": 100, "delta": 1e-6}
     return so.Dataset(table([]), name="data", unit=unit, columns=COLUMNS, budget=budget, **bounds, **options)
 
@@ -149,7 +149,7 @@ def test_both_zeros_are_one_value_in_any_order() -> None:
     for zeros in ([0.0, -0.0], [-0.0, 0.0]):
         table = pa.table({"pid": [1, 1, 1, 2], "y": [*zeros, between, between]})
         columns = {"y": {"type": "float"}}
-        dataset = so.Dataset(table, unit="pid", max_rows=1, columns=columns, budget={"epsilon": 1, "delta": 0.01})
+        dataset = so.Dataset(table, unit="pid", max_rows_per_group=1, columns=columns, budget={"epsilon": 1, "delta": 0.01})
         plan = planned("SELECT COUNT(DISTINCT y) AS n FROM data", dataset)
         counts.append([own.tolist() for own in exact_sums(plan, dataset).vectors.values()])
     assert counts[0] == counts[1]
@@ -179,7 +179,7 @@ def test_which_values_count_is_a_hash_of_person_and_value() -> None:
 def test_persons_and_values_in_one_question() -> None:
     rows = [{"pid": i % 50, "x": i % 10, "y": None, "t": None, "g": "A"} for i in range(100)]
     data = so.Dataset(
-        table(rows), name="data", unit="pid", max_rows=2, max_groups=1, columns=COLUMNS, budget={"epsilon": 1000}
+        table(rows), name="data", unit="pid", max_rows_per_group=2, max_groups=1, columns=COLUMNS, budget={"epsilon": 1000}
     )
     with so.Session(data) as session:
         sql = "SELECT COUNT(DISTINCT pid) AS persons, COUNT(DISTINCT x) AS v, COUNT(*) AS n FROM data"

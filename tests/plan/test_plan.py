@@ -43,7 +43,7 @@ REGIONS = {"source": pa.table({"ward": ["A"], "region": ["n"]}), "public": True,
 
 
 def dataset(unit: str = "pid", **options: Any) -> so.Dataset:
-    bounds = {"max_rows": 10, "max_groups": 2} if unit != "row" else {}
+    bounds = {"max_rows_per_group": 10, "max_groups": 2} if unit != "row" else {}
     visits = {"source": ROWS, "unit": unit, "columns": COLUMNS, **bounds, **options}
     return so.Dataset(tables={"visits": visits, "regions": REGIONS}, budget={"epsilon": 10, "delta": Fraction(1, 10**6)})
 
@@ -126,7 +126,7 @@ def test_no_scaling_sql_where_groups_need_no_bound() -> None:
     made = plan("SELECT ward, COUNT(*) FROM visits GROUP BY ward", enough)
     assert '"spread"' not in made.sql()
     assert [release.unit for release in made.sums] == [1]
-    assert made.who.groups == 3
+    assert made.sums[0].quota.groups == 3
     assert '"spread"' not in plan("SELECT COUNT(*) FROM visits").sql()
 
 
@@ -342,11 +342,11 @@ def test_user_errors_are_clear(sql: str, words: str) -> None:
 
 def test_undeclared_bounds_name_the_line_to_add() -> None:
     data = so.Dataset(ROWS, name="visits", unit="pid", columns=COLUMNS, budget={"epsilon": 1})
-    with pytest.raises(InvalidInput, match=r"Add the line `max_rows = 10` under \[tables.visits\]"):
+    with pytest.raises(InvalidInput, match=r"Add the line `max_rows = 10` under \[tables.visits\], or pass max_rows=10"):
         plan("SELECT COUNT(*) FROM visits", data)
     assert plan("SELECT COUNT(DISTINCT pid) FROM visits", data).charge.pure == 1
-    with pytest.raises(InvalidInput, match="max_groups = 3"):
-        plan("SELECT ward, COUNT(DISTINCT pid) FROM visits GROUP BY ward", data)
+    assert plan("SELECT ward, COUNT(DISTINCT pid) FROM visits GROUP BY ward", data).sums[0].quota.total == 3
+    assert plan("SELECT COUNT(*) FROM visits", data, epsilon=1, max_rows=4).sums[0].quota.total == 4
 
 
 def test_too_many_keys_are_refused() -> None:
@@ -357,7 +357,9 @@ def test_too_many_keys_are_refused() -> None:
 
 
 def test_private_keys_need_a_delta() -> None:
-    pure = so.Dataset(ROWS, name="visits", unit="pid", max_rows=1, max_groups=1, columns=COLUMNS, budget={"epsilon": 1})
+    pure = so.Dataset(
+        ROWS, name="visits", unit="pid", max_rows_per_group=1, max_groups=1, columns=COLUMNS, budget={"epsilon": 1}
+    )
     with pytest.raises(InvalidInput, match="key_delta"):
         plan("SELECT city, COUNT(*) FROM visits GROUP BY city", pure)
     with pytest.raises(InvalidInput, match="needs a delta"):
@@ -400,9 +402,9 @@ def test_a_person_in_many_groups_has_no_l1_under_gaussian_noise() -> None:
 
 def test_key_selection_weights_count_persons() -> None:
     made = plan("SELECT city, COUNT(*) FROM visits GROUP BY city")
-    assert (selected(made).l1, selected(made).linf) == (2 * WEIGHT, WEIGHT)
+    assert (selected(made).l1, selected(made).linf) == (WEIGHT, WEIGHT)
     swapped = plan("SELECT city, COUNT(*) FROM visits GROUP BY city", dataset(neighbors="replace"))
-    assert (selected(swapped).l1, selected(swapped).linf) == (4 * WEIGHT, WEIGHT)
+    assert (selected(swapped).l1, selected(swapped).linf) == (2 * WEIGHT, WEIGHT)
     rows = plan("SELECT city, COUNT(*) FROM visits GROUP BY city", dataset("row"))
     assert (selected(rows).l1, selected(rows).linf) == (1, 1)
 

@@ -38,7 +38,7 @@ REGIONS = {"source": pa.table({"ward": ["A"], "region": ["n"]}), "public": True,
            "columns": {"ward": {"type": "category", "values": ["A", "B", "C"]},
                        "region": {"type": "category", "values": ["n", "s"]},
                        "beds": {"type": "int", "min": 0, "max": 100}}}  # fmt: skip
-PERSONS: dict[str, Any] = {"unit": "pid", "max_rows": 10, "max_groups": 2}
+PERSONS: dict[str, Any] = {"unit": "pid", "max_rows_per_group": 10, "max_groups": 2}
 TABLES: dict[str, dict[str, Any]] = {
     "persons": PERSONS,
     "replaced": {**PERSONS, "neighbors": "replace"},

@@ -14,6 +14,7 @@ import sordino as so
 from engine_plug import exact_sums
 from plan.shop import declared, planned, shop, table
 from sordino.errors import InvalidInput
+from sordino.query.bounds import NO_BOUNDS
 from sordino.query.dataset import Dataset
 
 
@@ -66,7 +67,7 @@ def test_one_row_a_person_needs_no_bounds_and_joins_do() -> None:
     ):
         assert not planned(f"SELECT COUNT(*) AS n FROM {text}").whose.single, text
     unbounded = declared()
-    free = {name: replace(one, max_rows=None, max_groups=None) for name, one in unbounded.tables.items()}
+    free = {name: replace(one, bounds=NO_BOUNDS) for name, one in unbounded.tables.items()}
     dataset = Dataset(tables=free, budget={"epsilon": 1, "delta": 0.01})
     planned(f"SELECT k > 1 AS many, COUNT(*) AS n FROM {single} GROUP BY k > 1", dataset)
     with pytest.raises(InvalidInput, match="max_rows"):
@@ -111,7 +112,7 @@ def test_a_table_does_not_call_its_own_id_the_person() -> None:
     entries["customers"]["source"] = table(id=[1, 2])
     entries["orders"] = {
         "source": table(customer_id=[1, 1, 2], id=[10, 11, 20]), "via": {"customer_id": "customers.id"},
-        "columns": entries["orders"]["columns"], "max_rows": 3, "max_groups": 2,
+        "columns": entries["orders"]["columns"], "max_rows_per_group": 3, "max_groups": 2,
     }  # fmt: skip
     dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
     counted = exact_sums(planned("SELECT COUNT(DISTINCT customer) AS n FROM orders", dataset), dataset)
@@ -129,7 +130,7 @@ def test_sums_within_a_person_are_of_whole_steps() -> None:
     """Each of three fifths is nearest to none of the steps of a half, so that their sum is 0; in floats it would be 1/2."""
     rows = pa.table({"id": [1, 1, 1, 2], "y": [0.2, 0.2, 0.2, 0.8]})
     columns = {"y": {"type": "float", "min": 0, "max": 9, "step": 0.5}}
-    dataset = Dataset(rows, unit="id", max_rows=5, columns=columns, budget={"epsilon": 1})
+    dataset = Dataset(rows, unit="id", max_rows_per_group=5, columns=columns, budget={"epsilon": 1})
     for inner, steps in (("SUM(y)", 2), ("CLAMP(SUM(y), 0, 4)", 2), ("AVG(y)", 2)):
         text = f"SELECT SUM(LEAST(GREATEST(s, 0), 9)) AS s FROM (SELECT id, {inner} AS s FROM data GROUP BY id) AS p"
         plan = planned(text, dataset)
@@ -183,7 +184,7 @@ def test_a_condition_that_is_never_true_drops_all_rows_beside_joins(condition: s
     rows = pa.table({"u": [i % 5 for i in range(20)], "y": list(range(20)), "c": [i % 3 for i in range(20)]})
     floors = {"source": pa.table({"c": [0, 1, 2], "f": [0, 1, 2]}), "public": True, "key": ["c"],
               "columns": {"c": columns["c"], "f": columns["c"]}}  # fmt: skip
-    visits = {"source": rows, "unit": "u", "max_rows": 99, "max_groups": 9, "columns": columns}
+    visits = {"source": rows, "unit": "u", "max_rows_per_group": 99, "max_groups": 9, "columns": columns}
     dataset = so.Dataset(tables={"v": visits, "floors": floors}, budget={"epsilon": 10**6})
     inner = "SELECT u, y, f FROM v JOIN floors USING (c)"
     where = f"WHERE {condition}"

@@ -36,7 +36,7 @@ def _session(plug: Plug | None = None) -> so.Session:
     }
     regions = pa.table({"name": ["Value 1", "Value 2", "other"], "region": ["north", "south", "west"]})
     public = {"name": {"type": "category", "values": NAMES}, "region": {"type": "text"}}
-    visits = {"source": table, "unit": "p", "max_rows": 1, "max_groups": 1, "columns": columns}
+    visits = {"source": table, "unit": "p", "max_rows_per_group": 1, "max_groups": 1, "columns": columns}
     lookup = {"source": regions, "public": True, "key": ["name"], "columns": public}
     return so.Session(so.Dataset(tables={"v": visits, "regions": lookup}, budget={"epsilon": 10**6}), engine=plug)
 

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.budget import Budget
 from sordino.privacy.neighbors import Neighbors
+from sordino.query.bounds import NAMES, Bounds
 from sordino.query.dataset import Column, Dataset, Source, Table
 from sordino.query.types import Day, Moment, Number, Text, Truth
 
@@ -72,12 +73,8 @@ def test_the_page_of_the_docs_is_read_as_it_says(tmp_path: Path) -> None:
     assert dataset.file == tmp_path / "visits.toml"
     visits, wards = dataset.tables["visits"], dataset.tables["wards"]
     assert visits.source == Source("parquet", tmp_path / "visits.parquet")
-    assert (visits.person, visits.neighbors, visits.max_rows, visits.max_groups) == (
-        "patient_id",
-        Neighbors.ADD_REMOVE,
-        10,
-        3,
-    )
+    assert (visits.person, visits.neighbors) == ("patient_id", Neighbors.ADD_REMOVE)
+    assert visits.bounds == Bounds(10, 4, 3)
     one, zero = Fraction(1), Fraction(0)
     assert visits.columns == {
         "age": Column("int", Number(zero, Fraction(110), one)),
@@ -98,7 +95,7 @@ def test_the_page_of_the_docs_is_read_as_it_says(tmp_path: Path) -> None:
 def test_every_kind_and_key_is_on_the_page() -> None:
     page = PAGE.read_text()
     words = ["int", "float", "bool", "category", "text", "date", "datetime", "min", "max", "step", "values", "max_length",
-             "source", "table", "unit", "persons", "via", "neighbors", "max_rows", "max_groups", "public", "key",
+             "source", "table", "unit", "persons", "via", "neighbors", *NAMES, "public", "key",
              "key_delta"]  # fmt: skip
     assert [w for w in words if f"`{w}`" not in page] == []
 
@@ -292,14 +289,14 @@ def toml_value(value: Any) -> str:
     name=plain_keys(),
     unit=st.one_of(st.just("row"), plain_keys()),
     neighbors=st.sampled_from(["add_remove", "replace"]),
-    limits=st.tuples(st.none() | st.integers(1, 99), st.none() | st.integers(1, 99)),
+    limits=st.tuples(*(st.none() | st.integers(1, 99) for _ in NAMES)),
     epsilon=st.decimals("0.01", 9, places=2),
 )
 def test_toml_and_python_declare_the_same(
-    tmp_path: Path, columns: Any, name: str, unit: str, neighbors: str, limits: tuple[Any, Any], epsilon: Decimal
+    tmp_path: Path, columns: Any, name: str, unit: str, neighbors: str, limits: tuple[Any, ...], epsilon: Decimal
 ) -> None:
-    rows, groups = limits if unit != "row" else (None, None)
-    given_keys = {"unit": unit, "neighbors": neighbors, "max_rows": rows, "max_groups": groups, "columns": columns}
+    bounds = dict(zip(NAMES, limits, strict=True)) if unit != "row" else {}
+    given_keys = {"unit": unit, "neighbors": neighbors, **bounds, "columns": columns}
     entries = {"source": "visits.parquet"} | {k: v for k, v in given_keys.items() if v is not None}
     budget = {"epsilon": epsilon, "delta": Decimal("1e-6")}
     folded = {c.casefold() for c in columns}
@@ -648,8 +645,7 @@ def test_no_error_shows_an_object_in_memory() -> None:
         "name",
         "table",
         "neighbors",
-        "max_rows",
-        "max_groups",
+        *NAMES,
         "key",
         "tables",
         "budget",
@@ -689,7 +685,7 @@ a_column = st.one_of(
         st.dictionaries(column_keys, garbage, max_size=4),
     ),
 )
-table_keys = ["source", "unit", "persons", "via", "table", "neighbors", "max_rows", "max_groups", "public", "key", "columns"]
+table_keys = ["source", "unit", "persons", "via", "table", "neighbors", *NAMES, "public", "key", "columns"]
 a_table = st.builds(
     lambda sure, wild, columns: sure | {"columns": columns} | wild,
     st.fixed_dictionaries({"source": st.just("v.duckdb"), "unit": st.sampled_from(["row", "p"])}),

@@ -29,7 +29,7 @@ ID = { type = "int" }
 [tables.lines]
 source = "lines.parquet"
 via = { order_id = "orders.id" }
-max_rows = 5
+max_rows_per_group = 5
 [tables.lines.columns]
 Order_ID = { type = "int" }
 
@@ -59,7 +59,7 @@ def test_a_path_of_parents_leads_to_the_persons(tmp_path: Path) -> None:
     assert {table.neighbors for table in tables.values()} == {Neighbors.REPLACE}
     assert all(table.has_persons for table in tables.values())
     assert [table.person for table in tables.values()] == ["Id", None, None, "customer"]
-    assert tables["lines"].max_rows == 5
+    assert tables["lines"].bounds.per_group == 5
 
 
 def test_keys_are_offered_on_both_sides_under_names_of_their_own(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_toml_and_python_declare_the_same(tmp_path: Path, monkeypatch: pytest.Mo
         tables={
             "Customers": Table.declare("customers.parquet", unit="Id", persons="customer", neighbors="replace"),
             "orders": Table.declare("orders.parquet", via={"customer": "customers.id"}, columns={"ID": {"type": "int"}}),
-            "lines": {"source": "lines.parquet", "via": {"order_ID": "Orders.id"}, "max_rows": 5,
+            "lines": {"source": "lines.parquet", "via": {"order_ID": "Orders.id"}, "max_rows_per_group": 5,
                       "columns": {"Order_ID": {"type": "int"}}},
             "notes": Table.declare("notes.parquet", unit="customer", neighbors="replace"),
         }

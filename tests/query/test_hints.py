@@ -22,7 +22,7 @@ WARDS = {
 VISITS = {
     "source": pa.table({"pid": [1], "ward": ["A"], "carrier": ["x"], "x": [1], "y": [2.0], "at": [datetime(2024, 1, 1)]}),
     "unit": "pid",
-    "max_rows": 2,
+    "max_rows_per_group": 2,
     "max_groups": 2,
     "columns": {
         "ward": {"type": "category", "values": ["A", "B"]},

@@ -91,7 +91,9 @@ def session() -> Iterator[so.Session]:
             "city": ["x"] * size,
         }
     )
-    data = so.Dataset(table, name="t", unit="pid", max_rows=3, max_groups=2, columns=COLUMNS, budget={"epsilon": 10**5})
+    data = so.Dataset(
+        table, name="t", unit="pid", max_rows_per_group=3, max_groups=2, columns=COLUMNS, budget={"epsilon": 10**5}
+    )
     with so.Session(data) as opened:
         yield opened
 
@@ -163,7 +165,7 @@ def test_no_person_moves_more_weight_than_declared() -> None:
     types = pa.schema({"pid": pa.int64(), "ward": pa.string(), "age": pa.int64()})
     for neighbors in ("add_remove", "replace"):
         columns = {name: COLUMNS[name] for name in ("ward", "age")}
-        bounds: dict[str, Any] = {"unit": "pid", "max_rows": 2, "max_groups": 1, "neighbors": neighbors}
+        bounds: dict[str, Any] = {"unit": "pid", "max_rows_per_group": 2, "max_groups": 1, "neighbors": neighbors}
         empty = pa.Table.from_pylist([], types)
         data = so.Dataset(empty, name="t", columns=columns, budget={"epsilon": 10}, **bounds)
         with so.Session(data) as opened:

@@ -117,7 +117,7 @@ def test_answers_hold_the_plain_statistics(mechanism: Any) -> None:
 
 
 def test_persons_are_scaled_down() -> None:
-    with session("p", max_rows=2) as asked:
+    with session("p", max_rows_per_group=2) as asked:
         (release,) = asked.preview("SELECT CORR(y, x) AS r, COUNT(*) AS n FROM t", epsilon=1).sums
         assert release.partial.width == 10
         assert release.sensitivity.l1 == release.unit * 2 * (60 * 310) ** 2

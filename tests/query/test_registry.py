@@ -130,7 +130,7 @@ class TestFoundEverywhere:
             "age": {"type": "int", "min": 10, "max": 40},
             "cost": {"type": "int", "min": -2, "max": 8},
         }
-        bounds: dict[str, Any] = {"max_rows": 1} if unit == "pid" else {}
+        bounds: dict[str, Any] = {"max_rows_per_group": 1} if unit == "pid" else {}
         budget = {"epsilon": 1000, "delta": 1e-6}
         data = so.Dataset(table, name="visits", unit=unit, columns=columns, budget=budget, **bounds)
         wanted = sum((min(max(a, 10), 40) - 10) * (min(c, 8) + 2) for _, a, c in rows if a is not None)

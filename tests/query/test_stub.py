@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sordino.errors import InvalidDeclaration
+from sordino.query.bounds import NO_BOUNDS
 from sordino.query.dataset import Dataset
 
 CANARY = "canary-7f3a91"
@@ -81,7 +82,7 @@ def test_parquet(tmp_path: Path) -> None:
     visits = filled_in(tmp_path, stub).tables["visits"]
     assert {name: column.kind for name, column in visits.columns.items()} == KINDS
     assert visits.source.path == tmp_path / "visits.parquet"
-    assert visits.max_rows is None
+    assert visits.bounds == NO_BOUNDS
     for name, word in {"list": "list", "nested": "struct", "picture": "binary"}.items():
         assert f'#   "{name}": type {word} is not supported' in stub
     assert "clock" in stub

@@ -134,9 +134,9 @@ def declared(folder: Path, counts: dict[str, int]) -> so.Dataset:
     }  # fmt: skip
     nations = {"n_nationkey": whole(0, 24), "n_name": one_of(NATIONS), "n_regionkey": whole(0, 4)}
     tables: dict[str, dict[str, Any]] = {
-        "customer": {"unit": "c_custkey", "persons": "customer", "max_rows": 1, "max_groups": 1, "columns": customers},
-        "orders": {"unit": "o_custkey", "persons": "customer", "max_rows": 40, "max_groups": 10, "columns": orders},
-        "lineitem": {"via": {"l_orderkey": "orders.o_orderkey"}, "max_rows": 100, "max_groups": 10, "columns": lines},
+        "customer": {"unit": "c_custkey", "persons": "customer", "max_rows": 1, "columns": customers},
+        "orders": {"unit": "o_custkey", "persons": "customer", "max_rows": 40, "columns": orders},
+        "lineitem": {"via": {"l_orderkey": "orders.o_orderkey"}, "max_rows": 100, "columns": lines},
         "part": {"public": True, "key": ["p_partkey"], "columns": parts},
         "supplier": {
             "public": True, "key": ["s_suppkey"], "columns": {"s_suppkey": keyed("supplier"), "s_nationkey": whole(0, 24)},

@@ -93,7 +93,9 @@ def session(path: Path) -> so.Session:
         "z": number,
     }
     return so.Session(
-        so.Dataset(path, name="v", unit="person", columns=columns, max_rows=1, max_groups=1, budget=so.Budget(10**6)),
+        so.Dataset(
+            path, name="v", unit="person", columns=columns, max_rows_per_group=1, max_groups=1, budget=so.Budget(10**6)
+        ),
         threads=1,
     )
 

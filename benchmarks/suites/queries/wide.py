@@ -30,7 +30,9 @@ def session() -> so.Session:
         "category": {"type": "category", "values": names},
     }
     return so.Session(
-        so.Dataset(table, name="v", unit="person", columns=columns, max_rows=3, max_groups=2, budget=so.Budget(10**5))
+        so.Dataset(
+            table, name="v", unit="person", columns=columns, max_rows_per_group=3, max_groups=2, budget=so.Budget(10**5)
+        )
     )
 
 

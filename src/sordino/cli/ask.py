@@ -22,6 +22,7 @@ from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
 from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
 from sordino.cli.streams import fail, folded, is_terminal, note, put, put_text, say
 from sordino.errors import InvalidInput, SordinoError
+from sordino.query.bounds import Bounds
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -61,6 +62,9 @@ Rows = Annotated[
 Mechanism = Annotated[Noise | None, typer.Option(help="The noise; the one with the smaller error unless told.")]
 KeyDelta = Annotated[str | None, typer.Option(metavar="NUMBER", help="The delta to spend on selecting private keys.")]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
+MaxRows = Annotated[int | None, typer.Option(help="How many rows of one person count; at most what the owner allows.")]
+MaxRowsPerGroup = Annotated[int | None, typer.Option(help="The same within one group.")]
+MaxGroups = Annotated[int | None, typer.Option(help="In how many groups one person counts.")]
 
 
 def preview(
@@ -73,6 +77,9 @@ def preview(
     mechanism: Mechanism = None,
     key_delta: KeyDelta = None,
     nonnegative: Nonnegative = False,
+    max_rows: MaxRows = None,
+    max_rows_per_group: MaxRowsPerGroup = None,
+    max_groups: MaxGroups = None,
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
 ) -> None:
@@ -85,7 +92,8 @@ def preview(
     from sordino.plan.plan import make_plan
     from sordino.query.front.sql import parse
 
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    bounds = Bounds(max_rows, max_rows_per_group, max_groups)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds)
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
@@ -110,6 +118,9 @@ def query(
     mechanism: Mechanism = None,
     key_delta: KeyDelta = None,
     nonnegative: Nonnegative = False,
+    max_rows: MaxRows = None,
+    max_rows_per_group: MaxRowsPerGroup = None,
+    max_groups: MaxGroups = None,
     analyst: Analyst = None,
     format_: Annotated[
         Format | None,
@@ -134,7 +145,8 @@ def query(
     """
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    bounds = Bounds(max_rows, max_rows_per_group, max_groups)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds)
     text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
@@ -291,7 +303,7 @@ def read_question(sql: str) -> str:
 
 def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
-    key_delta: str | None, nonnegative: bool,
+    key_delta: str | None, nonnegative: bool, bounds: Bounds,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `Session.sql`, in exact numbers."""
     if (epsilon is None) == (not error):
@@ -304,7 +316,8 @@ def read_offer(
     }
     if error:
         given["error"] = _errors(error)
-    return {**given, "mechanism": None if mechanism is None else mechanism.value, "nonnegative": nonnegative}
+    kind = None if mechanism is None else mechanism.value
+    return {**given, "mechanism": kind, "nonnegative": nonnegative, **bounds.given}
 
 
 def _errors(texts: list[str]) -> Fraction | dict[str, Fraction]:

@@ -23,6 +23,7 @@ from sordino.cli.numbers import positive
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.streams import is_terminal
 from sordino.errors import InvalidInput
+from sordino.query.bounds import Bounds
 
 if TYPE_CHECKING:
     from sordino.audit.paper.report import Dossier, Report
@@ -141,6 +142,9 @@ def query(
     error: ask.Error = None,
     mechanism: ask.Mechanism = None,
     key_delta: ask.KeyDelta = None,
+    max_rows: ask.MaxRows = None,
+    max_rows_per_group: ask.MaxRowsPerGroup = None,
+    max_groups: ask.MaxGroups = None,
     against: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A declaration of the neighbouring table, instead of leaving persons out."),
@@ -156,7 +160,8 @@ def query(
     Example: sordino audit query visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
     filing = Filing.chosen(form, output)
-    offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, key_delta, False)
+    bounds = Bounds(max_rows, max_rows_per_group, max_groups)
+    offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, key_delta, False, bounds)
     text = ask.read_question(sql)
     pair = [load(given) for given in (file, against) if given is not None]
     from sordino.audit.replayed.replay import replay as replayed

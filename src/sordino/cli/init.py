@@ -69,7 +69,7 @@ Wrote {target}, from the names and types of the columns alone. Fill in what only
   unit        who is protected: the column that names the person, or "row" if each row is another
   [budget]    what all answers together may reveal, such as epsilon = 1.0 and delta = 1e-6
   columns     limits (min, max, step) and values that are public; do not look them up in the data
-  max_rows    and max_groups: how much one person may weigh, where the unit is a column
+  max_rows    how much one person may weigh in an answer, where the unit is a column
 
 Then look at the price of a question, which is free:
 

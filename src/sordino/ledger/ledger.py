@@ -295,7 +295,7 @@ class Ledger:
             return iter([row.text for row in self._journal.store.rows(0, state.link.sequence)])
 
     def expect(self, terms: Terms) -> None:
-        """Refuse if the ledger guards other tables, or holds another budget."""
+        """Refuse if the ledger guards other tables, holds another budget, or is of a time when bounds meant others."""
         kept = self.terms
         if kept.lineage != terms.lineage:
             rule = f"it guards {kept}, and the declaration says {terms}"
@@ -306,6 +306,16 @@ class Ledger:
         if kept.allowance != terms.allowance:
             rule = f"it holds a budget of {kept.allowance}, and the declaration says {terms.allowance}"
             hint = "Declare the recorded budget, or let the owner put the new one in force: sordino budget set."
+            raise LedgerMismatch(self.place, rule, hint)
+        if kept.max_rows != terms.max_rows and any(unit != "row" for _, unit, _ in terms.lineage):
+            rule = (
+                "it was begun when max_rows was how many rows of one person count within a group; now it is how many count "
+                "in the whole answer, so that the same declaration bounds persons otherwise. What was charged stays charged"
+            )
+            hint = (
+                "Look at the bounds in the declaration: max_rows_per_group is what max_rows was. Then let the owner run "
+                "`sordino budget set`, which puts it in force."
+            )
             raise LedgerMismatch(self.place, rule, hint)
 
     def close(self) -> None:

@@ -353,7 +353,7 @@ _PARTS: Mapping[str, frozenset[str]] = {
 
 def _expect(entry: Entry, shape: Mapping[str, tuple[type, ...]]) -> None:
     """Refuse facts that are not exactly those of their kind: what nobody reads nobody should be able to write."""
-    names = entry.facts.keys() - ({"key", "name"} if entry.kind == "declare" else set())
+    names = entry.facts.keys() - ({"key", "name", "max_rows"} if entry.kind == "declare" else set())
     if names != shape.keys() or not all(type(entry.facts[name]) in types for name, types in shape.items()):
         raise TypeError
     for name, parts in _PARTS.items():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.accounting.filters import TwoMeterFilter
@@ -61,11 +61,13 @@ class Terms:
     """The lineage of the data (protected tables by name, each with its unit and neighbour relation) and the allowance.
 
     The lineage names whose privacy the budget is about. It does not depend on where the data are stored, so that a new
-    export of the same table continues the same ledger.
+    export of the same table continues the same ledger. `max_rows` is what the bound of that name means: the rows of one
+    person in an answer, or, in ledgers that were begun before it meant that, within a group.
     """
 
     lineage: tuple[tuple[str, str, str], ...]
     allowance: Allowance
+    max_rows: Literal["answer", "group"] = "answer"
 
     @staticmethod
     def of(dataset: Dataset) -> Terms:
@@ -86,7 +88,8 @@ class Terms:
     @property
     def facts(self) -> dict[str, Any]:
         """The stored form."""
-        return {"lineage": [list(table) for table in self.lineage], "allowance": self.allowance.facts}
+        meaning = {"max_rows": self.max_rows} if self.max_rows == "answer" else {}
+        return {"lineage": [list(table) for table in self.lineage], "allowance": self.allowance.facts, **meaning}
 
     @staticmethod
     def read(facts: Mapping[str, Any]) -> Terms:
@@ -94,11 +97,14 @@ class Terms:
         lineage = tuple((name, unit, neighbors) for name, unit, neighbors in facts["lineage"])
         if not all(type(word) is str for table in lineage for word in table):
             raise TypeError
-        return Terms(lineage, Allowance.of(facts["allowance"]))
+        if facts.get("max_rows", "answer") != "answer":
+            raise ValueError
+        return Terms(lineage, Allowance.of(facts["allowance"]), "answer" if "max_rows" in facts else "group")
 
     def __str__(self) -> str:
         tables = ", ".join(f"{name} by {unit} ({neighbors})" for name, unit, neighbors in self.lineage)
-        return f"{tables or 'public tables only'}; {self.allowance}"
+        before = "; max_rows within a group" if self.max_rows == "group" else ""
+        return f"{tables or 'public tables only'}; {self.allowance}{before}"
 
 
 _GRID = 2**128 * 10**30 * math.lcm(*range(1, 41))

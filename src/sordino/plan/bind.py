@@ -146,8 +146,8 @@ class _Binder:
         owner: Literal["person", "row", "nobody"]
         owner = "nobody" if table.public else "person" if table.has_persons else "row"
         whose = Whose(
-            owner, table.persons or "row", person or "row", table.neighbors, table.max_rows, table.max_groups,
-            (table.name,), every=True,
+            owner, table.persons or "row", person or "row", table.neighbors, table.bounds, (table.name,),
+            every=True,
         )  # fmt: skip
         scan = Scan(table, tuple(fields), whose)
         if parent is None or table.via is None:

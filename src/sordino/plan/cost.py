@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from numbers import Integral
 from typing import Any, Literal, Never
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, open_unit, positive, show
+from sordino.query.bounds import NAMES, Bounds
 from sordino.query.offer import unknown_names
 
 __all__ = ["Cost"]
@@ -18,6 +20,7 @@ _LEAST, _MOST, _FINEST = Fraction(1, 10**15), Fraction(10**30), 2**128 * 10**30
 _MOST_EPSILON = Fraction(10**6)
 """As much as the largest budget."""
 _FINEST_DELTA = 2**1100 * 10**320
+_MOST_COUNT = 10**9
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Cost:
 
     `error` is the half-width that every aggregate (or each named one) may have with probability `confidence`; where it
     depends on the number of rows of a group, `rows` is the number to assume. `key_delta` is spent on selecting private keys.
+    The last three say how much of one person counts, where that should be less than the owner allows.
     """
 
     epsilon: Fraction | None = None
@@ -35,6 +39,14 @@ class Cost:
     rows: Fraction | None = None
     key_delta: Fraction | None = None
     nonnegative: bool = False
+    max_rows: int | None = None
+    max_rows_per_group: int | None = None
+    max_groups: int | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds that tighten the owner's."""
+        return Bounds(self.max_rows, self.max_rows_per_group, self.max_groups)
 
     @classmethod
     def offered(
@@ -46,6 +58,9 @@ class Cost:
         rows: Number | None = None,
         key_delta: Number | None = None,
         nonnegative: bool = False,
+        max_rows: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_groups: int | None = None,
         **unknown: Never,
     ) -> Cost:
         """A checked offer. Epsilon is read at the smaller, confidence at the larger reading of a float."""
@@ -76,6 +91,7 @@ class Cost:
             None if rows is None else _amount("rows", rows),
             None if delta is None else _short(delta, _FINEST_DELTA),
             bool(nonnegative),
+            *(_bound(*given) for given in zip(NAMES, (max_rows, max_rows_per_group, max_groups), strict=True)),
         )
 
     def __str__(self) -> str:
@@ -97,6 +113,15 @@ def _amount(name: str, value: Number, most: Fraction = _MOST) -> Fraction:
         rule = f"{name} must lie between 1e-15 and 1e{len(str(most)) - 1}"
         raise InvalidInput(f"{name}={show(value)}", rule, "Pass a number such as 0.1.")
     return _short(read)
+
+
+def _bound(name: str, value: Any) -> int | None:
+    """How many rows or groups of one person count."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= _MOST_COUNT:
+        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number from 1 to a billion", f"Pass {name}=10.")
+    return int(value)
 
 
 def _short(x: Fraction, finest: int = _FINEST, *, up: bool = False) -> Fraction:

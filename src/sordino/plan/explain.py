@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -39,11 +40,38 @@ def _bounds(plan: Plan) -> list[str]:
     if plan.whose.by_row:
         cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
         return [*cut, "a person has at most one row here"]
-    lines = []
-    if who.rows > 1 or any(release.partial.bounding != "once" for release in plan.sums) or plan.drawn:
-        lines.append(f"within a group a person weighs at most as much as {who.rows} rows (max_rows)")
-    if who.grouped:
-        lines.append(f"in this answer a person weighs at most as much as in {who.groups} groups (max_groups)")
+    words = {
+        "max_rows": "in this answer a person weighs at most as much as {:,} rows",
+        "max_rows_per_group": "within a group a person weighs at most as much as {:,} rows",
+        "max_groups": "in this answer a person weighs at most as much as in {:,} groups",
+    }
+    if all(release.partial.bounding == "once" for release in plan.sums) and not plan.drawn:
+        del words["max_rows_per_group"]
+        if not who.grouped:
+            return []
+    if not who.grouped:
+        del words["max_groups"]
+    given = who.bounds.given
+    return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
+
+
+def _tighter(plan: Plan) -> list[str]:
+    """What tighter bounds would do to the error, bound by bound; the first number whose error is known stands for all."""
+    errors = plan.errors()
+    name = next((name for name, error in errors.items() if error), None)
+    if plan.whose.by_row or name is None:
+        return []
+    lines, now = [], errors[name] or 0.0
+    quota = plan.who.expect_quota("scale") if plan.who.quota("scale") else plan.who.expect_quota("once")
+    used = {"max_rows": quota.total, "max_rows_per_group": quota.each}
+    if plan.who.grouped:
+        used["max_groups"] = plan.who.bounds.groups or plan.who.possible or quota.total
+    for bound, value in used.items():
+        for tight in sorted({-(-value // 2), 1} if bound == "max_groups" else {-(-value // 2)}, reverse=True):
+            field = bound.removeprefix("max_rows_").removeprefix("max_")
+            error = plan.under(replace(plan.who.bounds, **{field: tight}))[name]
+            if tight < value and error is not None and error <= 0.95 * now:
+                lines.append(f"{bound} = {tight:,}: {name} ± {four_digits(error)} instead of ± {four_digits(now)}")
     return lines
 
 
@@ -59,6 +87,7 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}"]
     lines += [f"  dropped      {line}" for line in _dropped(plan)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
+    lines += [f"  tighter      {line}" for line in _tighter(plan)]
     if plan.keys:
         lines += [f"  group by     {key.name}: {_keys(plan, i)}" for i, key in enumerate(plan.keys)]
     errors = plan.errors()
@@ -85,7 +114,8 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     if plan.selection is not None and (selection := plan.selection.mechanism) is not None:
         half, certain = (-(-w // plan.selection.unit) for w in (selection.half, selection.certain))
         lines.append(f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on")
-        lines.append("    rule       optimal for one group a person (Desfontaines et al. 2022), split over max_groups")
+        if not plan.whose.by_row:
+            lines.append("    rule       a person in several groups counts in each with an equal part")
     percent = four_digits(100 * plan.cost.confidence)
     for name, error in errors.items():
         if error is None:

@@ -16,11 +16,11 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan import arithmetic
 from sordino.plan.bind import ask
-from sordino.plan.channels import Channel, Column, channels_of
+from sordino.plan.channels import Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import Key, all_keys, bind_key
-from sordino.plan.price import Price
+from sordino.plan.price import Price, price
 from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
 from sordino.plan.releases import Drawn, Keys, Release, Sums
@@ -28,6 +28,8 @@ from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
 from sordino.plan.statement import Statement, Term, cell_sums, chosen_values, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
+from sordino.query.aggregates.partial import Bounding
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.having import check_having, check_order
 from sordino.query.meaning.expressions import typed
@@ -115,6 +117,14 @@ class Plan:
         """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""
         return _errors(self.query, self.cost)(self.price)
 
+    def under(self, bounds: Bounds) -> dict[str, float | None]:
+        """The errors to expect under tighter bounds, at the same epsilon; pure noise is tried as well, where it may be."""
+        who, now, share = replace(self.who, bounds=bounds), self.price, self.releases[0].spent
+        asked = [replace(release, who=who, share=None) for release in self.releases]
+        families = {now.family} if self.cost.mechanism else {now.family, "laplace"}
+        offers = [price(asked, family, now.epsilon, now.noise_delta, share.delta) for family in sorted(families)]
+        return _errors(self.query, self.cost)(min(offers, key=lambda offer: offer.spread))
+
     def explain(self) -> str:
         """The plan in words."""
         from sordino.plan.explain import explain
@@ -142,8 +152,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
     channels, columns = channels_of(_asked(query), rows, certain=certain)
     _expect_few_draws(columns, possible)
-    who = _contribution(whose, channels, columns, keys, possible, certain=certain)
-    groups = who.groups if who.scaled else None
+    bounds = _tightened(whose, cost)
+    who = Contribution(whose.neighbors, bounds, possible, bool(keys), whose.by_row, certain, whose.public)
+    _expect_bounded(whose, who, [channel.partial.bounding for channel in channels] + ["scale"] * bool(columns))
     weight = 1 if whose.by_row else WEIGHT
     key_cells = [key.sql for key in keys]
 
@@ -153,29 +164,32 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     for i, channel in enumerate(channels):
         several = len(channel.values) > 1
         own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
-        term = Term(channel.partial, str(i), tuple(own))
+        quota = who.expect_quota(channel.partial.bounding)
+        term = Term(channel.partial, str(i), tuple(own), quota)
         if channel.partial.bounding == "choose":
-            alone = chosen_values(rows.lines(key_cells, own), term, rows=who.rows, groups=groups)
+            few = bounds.groups if possible is None or (bounds.groups or possible) < possible else None
+            alone = chosen_values(rows.lines(key_cells, own), term, few)
             asked.append(Sums(f"s{i}", who, 1, None, channel, alone))
             continue
-        unit = weight if who.scaled or channel.partial.bounding == "scale" else 1
+        unit = weight if quota.scaled or channel.partial.bounding == "scale" else 1
         asked.append(Sums(f"s{i}", who, unit, None, channel))
         terms.append(term)
         values |= own
     for i, column in enumerate(columns):
         lines = rows.lines(key_cells, {"q": column.value})
-        asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", rows=who.rows, groups=groups)))
+        asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale"))))
     if private:
         asked.append(Keys("keys", who, weight, None))
     asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
-    price, note = best_price(asked, cost, meter, _errors(query, cost))
+    best, note = best_price(asked, cost, meter, _errors(query, cost))
 
     statement = None
     if terms or private:
-        norm: Norm = "l1" if price.family == "laplace" else "l2"
+        norm: Norm = "l1" if best.family == "laplace" else "l2"
         lines = rows.lines(key_cells, values)
-        statement = group_sums(lines, terms, rows=who.rows, groups=groups, norm=norm, found=private)
-    plan = Plan(query, whose, cost, keys, who, price, statement, note)
+        selections = [release.quota for release in asked if isinstance(release, Keys)]
+        statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None)
+    plan = Plan(query, whose, cost, keys, who, best, statement, note)
     _expect_small(plan)
     return plan
 
@@ -245,36 +259,36 @@ def _check_names(query: tree.Query) -> None:
     check_order(query.order, names)
 
 
-def _contribution(
-    whose: Whose,
-    channels: list[Channel],
-    columns: list[Column],
-    keys: tuple[Key, ...],
-    possible: int | None,
-    *,
-    certain: bool,
-) -> Contribution:
-    rows = groups = 1
-    if not whose.by_row:
-        if columns or any(channel.partial.bounding != "once" for channel in channels):
-            rows = _declared(whose, "max_rows", 10, "how many rows of one person count within a group", _MOST_ROWS)
-        if keys and possible != 1:
-            groups = _declared(whose, "max_groups", 3, "in how many groups of one answer a person counts", _MOST_GROUPS)
-            groups = groups if possible is None else min(groups, possible)
-    scaled = not whose.by_row and bool(keys) and (possible is None or possible > groups)
-    return Contribution(whose.neighbors, rows, groups, bool(keys), certain, whose.public, scaled)
+def _tightened(whose: Whose, cost: Cost) -> Bounds:
+    """The owner's bounds, tightened by those of the question."""
+    owned, asked = whose.bounds.given, cost.bounds.given
+    for name, bound in asked.items():
+        if whose.owner == "nobody":
+            rule, hint = "this question is about public tables, which protect nobody", f"Leave out {name}."
+            raise InvalidInput(f"{name}={bound}", rule, hint)
+        if whose.by_row:
+            rule = "every person has one row here, so that there is nothing to bound"
+            raise InvalidInput(f"{name}={bound}", rule, f"Leave out {name}.")
+        if name in owned and bound > owned[name]:
+            rule = f"a question may tighten the owner's bounds, never widen them, and {name} is {owned[name]}"
+            raise InvalidInput(f"{name}={bound}", rule, f"Pass at most {name}={owned[name]}, or leave it out.")
+    return whose.bounds.within(cost.bounds)
 
 
-def _declared(whose: Whose, name: str, example: int, meaning: str, most: int) -> int:
-    value: int | None = getattr(whose, name)
-    if value is None:
+def _expect_bounded(whose: Whose, who: Contribution, boundings: Sequence[Bounding]) -> None:
+    """Refuse where nothing bounds how much of one person counts, or where a bound in use is very large."""
+    if whose.by_row:
+        return
+    if any(who.quota(bounding) is None for bounding in boundings):
         table = whose.tables[0]
-        rule = f"this query needs to know {meaning}, and bounds are never guessed"
-        hint = f"Add the line `{name} = {example}` under [tables.{table}]."
-        raise InvalidInput(f"tables.{table} without {name}", rule, hint)
-    if value > most:
-        raise InvalidInput(f"{name} = {value}", f"it can be at most {most}", "Choose a smaller bound: noise grows with it.")
-    return value
+        rule = "this query needs to know how many rows of one person count, and bounds are never guessed"
+        hint = f"Add the line `max_rows = 10` under [tables.{table}], or pass max_rows=10 with the question."
+        raise InvalidInput(f"tables.{table} without max_rows", rule, hint)
+    for name, bound in who.bounds.given.items():
+        most = _MOST_GROUPS if name == "max_groups" else _MOST_ROWS
+        if bound > most and (name != "max_groups" or who.possible is None or bound < who.possible):
+            hint = "Choose a smaller bound: noise grows with it."
+            raise InvalidInput(f"{name} = {bound}", f"it can be at most {most}", hint)
 
 
 def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float | None]]:

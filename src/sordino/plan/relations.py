@@ -16,6 +16,7 @@ from sqlglot import exp
 from sordino.plan.fragments import column
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import dataset
+from sordino.query.bounds import Bounds
 from sordino.query.meaning import reading
 from sordino.query.tree import Value
 from sordino.query.typed import Typed
@@ -63,7 +64,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Whose:
-    """Whose rows: those of persons, each that of another person, or nobody's; and what bounds one person's number of them.
+    """Whose rows: those of persons, each that of another person, or nobody's; and how much of one person counts.
 
     `persons` is their kind, `who` what one of them is called. `single` says that nobody has more than one row; `every` that
     each row of the only table is there, whatever it holds; `cut` that sums of a person were cut to what max_rows rows reach.
@@ -73,8 +74,7 @@ class Whose:
     persons: str
     who: str
     neighbors: Neighbors
-    max_rows: int | None
-    max_groups: int | None
+    bounds: Bounds
     tables: tuple[str, ...]
     single: bool = False
     every: bool = False
@@ -95,8 +95,7 @@ class Whose:
         tables = (*self.tables, *(name for name in other.tables if name not in self.tables))
         return replace(
             self,
-            max_rows=_largest(self.max_rows, other.max_rows),
-            max_groups=_largest(self.max_groups, other.max_groups),
+            bounds=self.bounds.beside(other.bounds),
             tables=tables,
             single=self.single and other.single,
             every=False,
@@ -105,18 +104,7 @@ class Whose:
 
     def after(self, other: Whose) -> Whose:
         """Of these rows and the others, one after another."""
-        both = self.beside(other)
-        rows, groups = _sum(self.max_rows, other.max_rows), _sum(self.max_groups, other.max_groups)
-        return replace(both, max_rows=rows, max_groups=groups, single=False)
-
-
-def _largest(one: int | None, other: int | None) -> int | None:
-    known = [x for x in (one, other) if x is not None]
-    return max(known) if known else None
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+        return replace(self.beside(other), bounds=self.bounds.after(other.bounds), single=False)
 
 
 @dataclass(frozen=True)

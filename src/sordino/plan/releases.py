@@ -19,7 +19,7 @@ from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
 from sordino.plan.channels import Channel, Column
-from sordino.plan.sensitivity import Contribution, Norm, Sensitivity, bounding
+from sordino.plan.sensitivity import Contribution, Norm, Quota, Sensitivity, bounding
 from sordino.plan.statement import Statement
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.query.aggregates.estimates import Chosen, Estimated
@@ -73,6 +73,11 @@ class Sums(_Priced):
     def partial(self) -> Partial:
         """What is summed."""
         return self.channel.partial
+
+    @property
+    def quota(self) -> Quota:
+        """How much of one person counts."""
+        return self.who.expect_quota(self.partial.bounding)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -137,7 +142,12 @@ class Drawn(_Priced):
     @property
     def moved(self) -> int:
         """The most weight that one person moves, in all groups together."""
-        return 0 if self.who.public else self.who.persons * self.who.groups * self.who.rows * self.unit
+        return 0 if self.who.public else self.who.persons * self.quota.total * self.unit
+
+    @property
+    def quota(self) -> Quota:
+        """How much of one person counts."""
+        return self.who.expect_quota("scale")
 
     @property
     def public(self) -> bool:
@@ -180,7 +190,12 @@ class Keys(_Priced):
     @property
     def l1(self) -> int:
         """The most weight that one person moves, in all groups together."""
-        return self.who.persons * self.who.groups * self.unit
+        return self.who.persons * self.quota.total * self.unit
+
+    @property
+    def quota(self) -> Quota:
+        """One person counts once in all groups together, divided among them: key_selection.md tells why."""
+        return Quota(1, 1, None, scaled=not self.who.by_row)
 
     @property
     def linf(self) -> int:

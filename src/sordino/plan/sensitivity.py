@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 from sordino.privacy.neighbors import Neighbors
-from sordino.query.aggregates.partial import Partial
+from sordino.query.aggregates.partial import Bounding, Partial
+from sordino.query.bounds import Bounds, least
 
-__all__ = ["WEIGHT", "Contribution", "Norm", "Sensitivity", "bounding", "square_root_upper"]
+__all__ = ["WEIGHT", "Contribution", "Norm", "Quota", "Sensitivity", "bounding", "square_root_upper"]
 
 Norm = Literal["l1", "l2"]
 
@@ -19,25 +20,68 @@ WEIGHT = 2**16
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """What the declaration and the query say of one person: rows a group, groups, and the neighbour relation.
+class Quota:
+    """How many rows of one person count for partial sums: in each group, and in all of them together.
 
-    `certain` says that each person has exactly one row, and that no filter or group leaves it out. `public` says that the
-    table protects nobody. `scaled` says that a person may be in more groups than that and is then scaled down.
+    `groups` is in how many groups a person can count, None if in any number. `scaled` says that a person may have more in
+    all groups together and is then scaled down.
+    """
+
+    each: int
+    total: int
+    groups: int | None
+    scaled: bool
+
+    @property
+    def squares(self) -> int:
+        """The largest sum of squares of numbers of rows, each at most `each` and together at most `total`."""
+        full, rest = divmod(self.total, self.each)
+        return full * self.each**2 + rest**2
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What the declaration and the query say of one person: bounds, the neighbour relation, and how many groups there are.
+
+    `possible` is the number of public groups, None where keys are private. `by_row` says that nobody has more than one row,
+    `certain` that each person has exactly one, and that no filter or group leaves it out. `public` says that the table
+    protects nobody.
     """
 
     neighbors: Neighbors
-    rows: int
-    groups: int
+    bounds: Bounds
+    possible: int | None
     grouped: bool
+    by_row: bool = False
     certain: bool = False
     public: bool = False
-    scaled: bool = False
 
     @property
     def persons(self) -> int:
         """How many persons' contributions neighbours differ in: who is replaced leaves, and another one comes."""
         return 2 if self.neighbors is Neighbors.REPLACE else 1
+
+    def quota(self, bounding: Bounding) -> Quota | None:
+        """How many rows count for partial sums that are bounded like this; None if nothing bounds them."""
+        if self.by_row:
+            return Quota(1, 1, 1, scaled=False)
+        given, possible = self.bounds, self.possible
+        each = 1 if bounding == "once" else least(given.per_group, given.rows)
+        groups = least(given.groups, possible)
+        total = least(given.rows, None if each is None or groups is None else each * groups)
+        if each is None or total is None:
+            return None
+        scaled = possible is None or total < possible * each
+        if bounding == "choose":  # who chooses is in no more groups than that, and in each with one value at least
+            groups = least(groups, total)
+        return Quota(min(each, total), total, groups if bounding == "choose" or not scaled else None, scaled)
+
+    def expect_quota(self, bounding: Bounding) -> Quota:
+        """The same where a plan has found that there is one."""
+        quota = self.quota(bounding)
+        if quota is None:
+            raise AssertionError("nothing bounds how much of one person counts")
+        return quota
 
 
 @dataclass(frozen=True)
@@ -77,32 +121,32 @@ def bounding(partial: Partial, who: Contribution, weight: int, norm: Norm) -> Se
     `norm` is the one in which persons in many groups are scaled down: then `l0` is None, and in L2 so is `l1`.
     Privacy: sensitivity.md, Theorems 1 and 2.
     """
-    found = _unscaled(partial, who, weight)
-    if not who.scaled or partial.bounding == "choose":  # who chooses groups is in no more than that
-        return found
-    return Sensitivity(None, None if norm == "l2" else found.l1, found.l2_squared, found.linf)
-
-
-def _unscaled(partial: Partial, who: Contribution, weight: int) -> Sensitivity:
-    """The same for a person who cannot be in too many groups."""
     if who.public:
         return Sensitivity(0, 0, 0, 0)
+    quota = who.expect_quota(partial.bounding)
+    found = _within(partial, who, quota, weight)
+    if norm == "l1" or not quota.scaled or partial.bounding == "choose":
+        return found
+    return replace(found, l1=None)
+
+
+def _within(partial: Partial, who: Contribution, quota: Quota, weight: int) -> Sensitivity:
+    """The distances where one person has no more than the quota, in every norm."""
     reach = partial.reach
-    rows = 1 if partial.bounding == "once" else who.rows
     l1, l2_squared, linf = (
-        weight * who.groups * rows * reach.l1,
-        weight**2 * who.groups * rows**2 * reach.l2_squared,
-        weight * rows * reach.linf,
+        weight * quota.total * reach.l1,
+        weight**2 * quota.squares * reach.l2_squared,
+        weight * quota.each * reach.linf,
     )
-    l0 = partial.width * who.groups
+    l0 = None if quota.groups is None else partial.width * quota.groups
     if who.neighbors is Neighbors.ADD_REMOVE:
         return Sensitivity(l0, l1, l2_squared, linf)
     if who.certain and partial.always:
         spread, twice = weight * reach.spread, min(partial.width, 2)  # wider vectors are nonnegative with a constant sum
         return Sensitivity(l0, twice * spread, twice * spread**2, spread)
-    l0 = 2 * l0 if who.grouped else l0
+    l0 = 2 * l0 if l0 is not None and who.grouped else l0
     if not who.grouped and partial.width == 1:
-        wide = linf if not reach.signed else weight * rows * reach.spread
+        wide = linf if not reach.signed else weight * quota.each * reach.spread
         return Sensitivity(l0, wide, wide**2, wide)
     twice = 4 if reach.signed else 2
     return Sensitivity(l0, 2 * l1, twice * l2_squared, 2 * linf if reach.signed else linf)

@@ -21,7 +21,7 @@ from sqlglot import Generator, exp
 
 from sordino.plan.dialects import DEFAULT, writer
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
-from sordino.plan.sensitivity import WEIGHT, Norm
+from sordino.plan.sensitivity import WEIGHT, Norm, Quota
 from sordino.query.aggregates.partial import Partial
 from sordino.query.types import LARGEST
 
@@ -47,11 +47,15 @@ class Lines:
 
 @dataclass(frozen=True)
 class Term:
-    """Partial sums of columns of the lines: none where rows are counted; `name` begins the names of the sums."""
+    """Partial sums of columns of the lines: none where rows are counted; `name` begins the names of the sums.
+
+    `quota` is how much of one person counts for them.
+    """
 
     partial: Partial
     name: str
     columns: tuple[str, ...]
+    quota: Quota
 
     @property
     def sums(self) -> list[tuple[exp.Expr, str]]:
@@ -102,12 +106,8 @@ def _sum(expression: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=exp.Sum(this=expression), expressions=[whole(0)])
 
 
-def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | None, norm: Norm, found: bool) -> Statement:
-    """The sums of all terms for each group.
-
-    `rows` bounds a person within a group; `groups` bounds the number of groups (None: no scaling needed). With `found` the
-    last column is each group's weight for the selection of keys.
-    """
+def group_sums(lines: Lines, terms: Sequence[Term], *, norm: Norm, found: Quota | None) -> Statement:
+    """The sums of all terms for each group; with `found` the last column is the weight by which keys are selected."""
     keys: list[exp.Expr] = [column(key) for key in lines.keys]
     if not lines.person:
         sums = [
@@ -120,26 +120,25 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, rows: int, groups: int | 
     shares = _shares(lines, terms)
     sums = []
     for term in terms:
-        weight = _weight(term, rows, scaled=groups is not None)
-        sums += [named(_sum(_times(_clipped(term, column(n), rows, weight is not None), weight)), n) for n in term.names]
+        weight = _weight(term)
+        sums += [named(_sum(_times(_clipped(term, column(n), weight is not None), weight)), n) for n in term.names]
+    weights = [named(_person_weight(*_size(term), term.quota, norm), f"w{term.name}") for term in terms if term.quota.scaled]
     if found:
-        sums.append(named(_sum(whole(WEIGHT) if groups is None else _full(column("w"))), "found"))
-    if groups is None:
+        sums.append(named(_sum(_full(column("w"))), "found"))
+        weights.append(named(_person_weight(whole(1), 1, found, "l1"), "w"))
+    if not weights:
         return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums), lines.lists)
-    weights = [named(_person_weight(*_size(term, rows), groups, norm), f"w{term.name}") for term in terms]
-    if found:
-        weights.append(named(_person_weight(whole(1), 1, groups, "l1"), "w"))
     spread = select([column("u"), *weights], "shares", group=["u"], having=[_lighter(weights)])
     result = _with(select([*keys, *sums], "shares", group=lines.keys), "spread", spread, using=["u"])
     return Statement(_with(result, "shares", shares), len(keys), len(sums), lines.lists)
 
 
-def chosen_values(lines: Lines, term: Term, *, rows: int, groups: int | None) -> Statement:
-    """The number of different values in each group, of which a person has at most `rows` in each of at most `groups`.
+def chosen_values(lines: Lines, term: Term, groups: int | None) -> Statement:
+    """The number of different values in each group, of which a person has no more than the quota, in at most `groups`.
 
     Which ones is decided by a hash of the person and the value, or the group: the same for any order of rows.
     """
-    (value,) = term.columns
+    (value,), quota = term.columns, term.quota
     keys: list[exp.Expr] = [column(key) for key in lines.keys]
     result = [*keys, *(named(s, name) for s, name in term.sums)]
     if not lines.person:
@@ -147,11 +146,16 @@ def chosen_values(lines: Lines, term: Term, *, rows: int, groups: int | None) ->
     owned = ["u", *lines.keys, value]
     present = [not_null(name) for name in (*lines.keys, value)]
     pairs = select([column(name) for name in owned], lines.select, "lines", group=owned, having=present)
-    ranks = {"r": (_rank("ROW_NUMBER", ["u", *lines.keys], [value]), rows)}
+    ranks = {"r": (_rank("ROW_NUMBER", ["u", *lines.keys], [value]), quota.each)}
     if groups is not None:
         ranks["g"] = _rank("DENSE_RANK", ["u"], list(lines.keys)), groups
     ranked = select([*map(column, owned), *(named(rank, name) for name, (rank, _) in ranks.items())], "pairs")
     few = [exp.LTE(this=column(name), expression=whole(most)) for name, (_, most) in ranks.items()]
+    if quota.scaled and (groups is None or quota.total < groups * quota.each):
+        # of those, the first in all groups together
+        place = named(_rank("ROW_NUMBER", ["u"], [*lines.keys, value]), "t")
+        ranked = select([*map(column, owned), place], ranked, "ranked", where=few)
+        few = [exp.LTE(this=column("t"), expression=whole(quota.total))]
     counted = select(result, ranked, "ranked", where=few, group=lines.keys)
     return Statement(_with(counted, "pairs", pairs), len(keys), 1, lines.lists)
 
@@ -163,8 +167,8 @@ def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Exp
     return exp.Window(this=exp.Anonymous(this=function), partition_by=list(map(column, within)), order=order)
 
 
-def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Statement:
-    """The weight of each value in each group: (keys, value, weight), where a person's weights add up to at most `rows`."""
+def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
+    """The weight of each value in each group: (keys, value, weight), where a person's weights are within the quota."""
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
@@ -173,14 +177,13 @@ def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Sta
     shares = _by(cell, items, lines, "u")
     rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
     owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
-    person = whole(WEIGHT) if groups is None else _full(column("w0"))
-    weight = exp.IntDiv(
-        this=exp.Paren(this=exp.Mul(this=person, expression=_least(column("n"), rows))), expression=column("n")
-    )
+    person = _full(column("w0")) if quota.scaled else whole(WEIGHT)
+    few = _least(column("n"), quota.each)
+    weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
     total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
     result = select([*keys, total], "shares", group=cell)
-    if groups is not None:
-        weights = [named(_person_weight(_least(column("n"), rows), rows, groups, "l1"), "w0")]
+    if quota.scaled:
+        weights = [named(_person_weight(few.copy(), 1, quota, "l1"), "w0")]
         spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
         result = _with(result, "spread", spread, using=["u"])
     return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1, lines.lists)
@@ -229,7 +232,8 @@ def _by(keys: Sequence[str], items: Sequence[exp.Expr], lines: Lines, *more: str
     return select(items, lines.select, "lines", group=(*more, *keys), having=[not_null(key) for key in keys])
 
 
-def _clipped(term: Term, own: exp.Expr, rows: int, weighted: bool) -> exp.Expr:
+def _clipped(term: Term, own: exp.Expr, weighted: bool) -> exp.Expr:
+    rows = term.quota.each
     if term.partial.bounding != "clip":
         return exp.Coalesce(this=own, expressions=[whole(0)]) if term.partial.bounding == "scale" else own
     if not term.partial.grids:
@@ -248,45 +252,46 @@ def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
     return value if weight is None else exp.Mul(this=value, expression=exp.Paren(this=weight))
 
 
-def _weight(term: Term, rows: int, *, scaled: bool) -> exp.Expr | None:
+def _weight(term: Term) -> exp.Expr | None:
     """The person's weight in this group in units of 1/WEIGHT, or None where it is always 1."""
-    weight: exp.Expr | None = _full(column(f"w{term.name}")) if scaled else None
+    weight: exp.Expr | None = _full(column(f"w{term.name}")) if term.quota.scaled else None
     if term.partial.bounding != "scale":
         return weight
     n = column(f"n{term.name}")
-    scale = exp.Mul(this=weight or whole(WEIGHT), expression=_least(n, rows))
+    scale = exp.Mul(this=weight or whole(WEIGHT), expression=_least(n, term.quota.each))
     return exp.IntDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
 
 
-def _size(term: Term, rows: int) -> tuple[exp.Expr, int]:
-    """How much a person's bounded share of one group weighs, and the most that it can: a norm of it, in a common unit."""
+def _size(term: Term) -> tuple[exp.Expr, int]:
+    """How much a person's bounded share of one group weighs, and the most that one row can: a norm, in a common unit."""
     match term.partial.bounding:
         case "once":
             return whole(1), 1
         case "scale":
-            return _least(column(f"n{term.name}"), rows), rows
+            return _least(column(f"n{term.name}"), term.quota.each), 1
         case "clip" | "choose":
             (name,), grids = term.names, term.partial.grids
-            most = rows * max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
-            own = _clipped(term, column(name), rows, weighted=False)
-            return (exp.Abs(this=own) if any(grid.first < 0 for grid in grids) else own), max(most, 1)
+            row = max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
+            own = _clipped(term, column(name), weighted=False)
+            return (exp.Abs(this=own) if any(grid.first < 0 for grid in grids) else own), max(row, 1)
 
 
-def _person_weight(size: exp.Expr, most: int, groups: int, norm: Norm) -> exp.Expr:
+def _person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Expr:
     """Over the groups of one person: the largest whole w <= WEIGHT with w |x| <= WEIGHT * bound, x being all shares.
 
-    The bound is groups * most in L1, sqrt(groups) * most in L2, each share being at most `most`. Shares are counted in whole
-    units, rounded up, so that nothing overflows; a unit is 1 unless `most` is very large. The square root is exact: for
+    The bound is total * row in L1, sqrt(squares) * row in L2, a row weighing at most `row`. Shares are counted in whole
+    units, rounded up, so that nothing overflows; a unit is 1 unless a share can be very large. The square root is exact: for
     whole S <= 2^32 the float nearest to sqrt(S) has the same floor.
     """
+    most, groups = quota.each * row, -(-quota.total // quota.each)
     unit = max(1, most >> (20 if norm == "l1" else (28 - groups.bit_length()) // 2))
     if unit > 1:
         size = exp.IntDiv(this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))), expression=whole(unit))
     if norm == "l1":
-        total, bound = exp.Sum(this=size), WEIGHT * (groups * most // unit)
+        total, bound = exp.Sum(this=size), WEIGHT * (quota.total * row // unit)
     else:
         total = exp.Sum(this=exp.Mul(this=exp.Paren(this=size), expression=exp.Paren(this=size.copy())))
-        bound = WEIGHT**2 * (groups * most**2 // unit**2)
+        bound = WEIGHT**2 * (quota.squares * row**2 // unit**2)
     # no person has anything in 2^40 groups, so that the sum fits into 64 bits
     positive = exp.func("GREATEST", exp.cast(total, "BIGINT"), whole(1))
     ratio = exp.Paren(this=exp.IntDiv(this=whole(bound), expression=positive))

@@ -115,9 +115,9 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
             alias = fresh()
             derived[alias] = argument.sql
             argument = Typed(argument.type, column(alias), argument.constant, argument.domain)
-        made = within_person(aggregate, argument, whose.max_rows, limits)
+        made = within_person(aggregate, argument, whose.bounds.total, limits)
         alias = fresh()
-        if limits is None and aggregate.function in ("count", "sum") and whose.max_rows is not None:
+        if limits is None and aggregate.function in ("count", "sum") and whose.bounds.total is not None:
             cut.add(alias)
         values[alias] = made.sql
         known[part] = Typed(made.type, column(alias), domain=made.domain)

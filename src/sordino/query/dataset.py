@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors
+from sordino.query.bounds import NO_BOUNDS, Bounds
 from sordino.query.types import Text, Type
 
 __all__ = ["Column", "Dataset", "Kind", "Source", "Table", "Via"]
@@ -109,8 +110,8 @@ class Table:
     `persons` is the kind of persons: tables of the same kind speak of the same persons. `identities` are the columns that
     are keys of some `via`, of this table or of a child; a `Dataset` fills them in, and what a `via` table has of its parent.
 
-    Within one group a person weighs at most as much as `max_rows` rows, and in one answer at most as much as in
-    `max_groups` groups. A public table protects nobody; its `key` is the set of columns that no two of its rows share.
+    `bounds` say how much of one person counts in one answer. A public table protects nobody; its `key` is the set of
+    columns that no two of its rows share.
     """
 
     name: str
@@ -118,8 +119,7 @@ class Table:
     columns: Mapping[str, Column]
     person: str | None = None
     neighbors: Neighbors = Neighbors.ADD_REMOVE
-    max_rows: int | None = None
-    max_groups: int | None = None
+    bounds: Bounds = NO_BOUNDS
     public: bool = False
     key: tuple[str, ...] = ()
     persons: str | None = None
@@ -144,6 +144,7 @@ class Table:
         table: str | None = None,
         neighbors: Neighbors | str | None = None,
         max_rows: int | None = None,
+        max_rows_per_group: int | None = None,
         max_groups: int | None = None,
         public: bool = False,
         key: Sequence[str] | None = None,
@@ -161,7 +162,8 @@ class Table:
         from sordino.query import declaration
 
         given = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
-        given |= {"max_rows": max_rows, "max_groups": max_groups, "public": public, "persons": persons, "via": via}
+        given |= {"max_rows": max_rows, "max_rows_per_group": max_rows_per_group, "max_groups": max_groups}
+        given |= {"public": public, "persons": persons, "via": via}
         return declaration.python_table(name, {k: v for k, v in given.items() if v is not None})
 
     @property
@@ -242,6 +244,7 @@ class Dataset:
         table: str | None = None,
         neighbors: Neighbors | str | None = None,
         max_rows: int | None = None,
+        max_rows_per_group: int | None = None,
         max_groups: int | None = None,
         public: bool = False,
         key: Sequence[str] | None = None,
@@ -254,7 +257,8 @@ class Dataset:
         from sordino.query import declaration
 
         one = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
-        one |= {"name": name, "max_rows": max_rows, "max_groups": max_groups, "public": public or None}
+        one |= {"max_rows": max_rows, "max_rows_per_group": max_rows_per_group, "max_groups": max_groups}
+        one |= {"name": name, "public": public or None}
         declared = declaration.python_tables({k: v for k, v in one.items() if v is not None}, tables)
         allowed, reserved = declaration.python_budget(budget, reserved_delta, declared.values())
         object.__setattr__(self, "tables", _Frozen(declared))

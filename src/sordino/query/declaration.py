@@ -22,6 +22,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds, readable, show
 from sordino.privacy.neighbors import Neighbors
+from sordino.query.bounds import NAMES, Bounds
 from sordino.query.columns import column
 from sordino.query.dataset import Column, Dataset, Source, Table
 from sordino.query.entries import (
@@ -102,7 +103,7 @@ def _frame(place: Place, value: Any) -> Any:
 
 
 _OF_ALL = ("source", "table", "public", "columns")
-_OF_PROTECTED = ("unit", "persons", "via", "neighbors", "max_rows", "max_groups")
+_OF_PROTECTED = ("unit", "persons", "via", "neighbors", *NAMES)
 _OF_PARENT = ("unit", "persons", "neighbors")
 
 
@@ -131,15 +132,15 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
                 raise place.at(key).wrong(entries[key], rule, f"Leave out {key}, or via.")
     parent = via(place.at("via"), entries["via"], columns) if "via" in entries else None
     person = None if parent else _person(place, entries, columns)
-    limits = {key: count(place.at(key), entries[key]) for key in ("max_rows", "max_groups") if key in entries}
+    limits = {key: count(place.at(key), entries[key]) for key in NAMES if key in entries}
     for key, limit in limits.items():
         if person is None and parent is None and limit != 1:
             rule = 'with unit = "row" every person has one row, so it can only be 1'
             raise place.at(key).wrong(limit, rule, f"Leave out {key}, or name the column of the person as unit.")
     neighbors = _neighbors(place.at("neighbors"), entries.get("neighbors", Neighbors.ADD_REMOVE))
     persons = _persons(place.at("persons"), entries["persons"], person) if "persons" in entries else None
-    bounds = limits.get("max_rows"), limits.get("max_groups")
-    return Table(name, source, columns, person, neighbors, *bounds, persons=persons, via=parent)
+    own = Bounds(*map(limits.get, NAMES))
+    return Table(name, source, columns, person, neighbors, own, persons=persons, via=parent)
 
 
 def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Column]) -> str | None:

@@ -23,6 +23,9 @@ class Offer(TypedDict, total=False):
     rows: Number | None
     key_delta: Number | None
     nonnegative: bool
+    max_rows: int | None
+    max_rows_per_group: int | None
+    max_groups: int | None
 
 
 DEFAULTS: Mapping[str, object] = {**dict.fromkeys(Offer.__annotations__), "confidence": 0.95, "nonnegative": False}

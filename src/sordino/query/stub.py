@@ -190,8 +190,9 @@ source = {source}
 unit = "{unfilled}"                   # who is protected: the column that names the person; "row" if each row is another
 # via = {{ order_id = "orders.id" }}  # instead of unit, if rows name the rows of another table, whose persons they are of
 # neighbors = "replace"         # only if the number of persons is public; else "add_remove", the default
-# max_rows = ?                  # within one group a person weighs at most as much as so many rows
-# max_groups = ?                # and in one answer at most as much as in so many groups
+# max_rows = ?                  # in one answer a person weighs at most as much as so many rows
+# max_rows_per_group = ?        # and within one group at most as much as so many; optional
+# max_groups = ?                # and at most as much as in so many groups; optional
 
 [tables.{key}.columns]
 """

@@ -45,7 +45,7 @@ def session(rows: int, delta: float, max_groups: int = MAX_GROUPS) -> Session:
         "amount": {"type": "float", "min": LOWER, "max": UPPER, "step": STEP},
     }
     data = Dataset(
-        table_path(rows), name="t", unit="user_id", max_rows=MAX_ROWS, max_groups=max_groups, columns=columns,
+        table_path(rows), name="t", unit="user_id", max_rows_per_group=MAX_ROWS, max_groups=max_groups, columns=columns,
         budget=Budget(ENDLESS, delta),
     )  # fmt: skip
     return Session(data, threads=2)

@@ -24,7 +24,7 @@ __all__ = ["Bernstein"]
 class Bernstein(Partial):
     """The Bernstein sums of one degree; with `others`, one more number counts K^d for each row without a value.
 
-    A person with more than max_rows rows is scaled down to the weight of max_rows.
+    A person with more rows than count is scaled down to the weight of those.
     """
 
     bounding: ClassVar[Bounding] = "scale"

@@ -33,7 +33,7 @@ MOST_CELLS = 2**20
 class Covariance(Partial):
     """The products of the Bernstein sums of y and x; with `others`, one more number counts (K L)^d for all other rows.
 
-    A person with more than max_rows rows is scaled down to the weight of max_rows.
+    A person with more rows than count is scaled down to the weight of those.
     """
 
     bounding: ClassVar[Literal["clip", "scale", "once"]] = "scale"

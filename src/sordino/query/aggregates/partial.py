@@ -51,9 +51,9 @@ class Reach:
 class Partial(ABC):
     """One vector of whole numbers for each group.
 
-    Bounding a person within a group: "clip" cuts each of the person's sums to what `max_rows` rows can reach; "scale"
-    multiplies all of them by max_rows/rows where the person has more rows; "once" needs none; "choose" keeps at most
-    max_rows of the person's values in a group, and at most max_groups groups.
+    Bounding a person within a group: "clip" cuts each of the person's sums to what the rows that count can reach;
+    "scale" multiplies all of them by these rows/rows where the person has more rows; "once" needs none; "choose" keeps at
+    most as many of the person's values.
     """
 
     bounding: ClassVar[Bounding]
