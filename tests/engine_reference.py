@@ -121,7 +121,61 @@ def reference_of_tables(plan: Plan, dataset: Dataset, raw: Raw) -> Exactly:
             weigh = _person_weight(_Quota(1, 1, True), 1, "laplace")
             shares = ((key, weigh([1] * g)) for keys, g in weights.values() for key in keys)
             found = {key: n for key, (n,) in _add((key, (n,)) for key, n in shares).items()}
-    return Exactly(vectors, cells, found)
+    return Exactly(vectors, cells, found, _beyond(plan, lines))
+
+
+def named_only(plan: Plan, sums: Exactly) -> Exactly:
+    """The sums without the number of nobody's rows, which the naive engine drops at once."""
+    if plan.beyond is None or not plan.beyond.measure.nobody or sums.beyond is None:
+        return sums
+    return replace(sums, beyond=sums.beyond[:-1])
+
+
+def _beyond(plan: Plan, lines: list[_Line]) -> tuple[int, ...] | None:
+    """What persons have beyond what counts, at each node, and who has values at the ends of a column."""
+    if plan.beyond is None:
+        return None
+    measure, releases = plan.beyond.measure, {release.name: release for release in plan.sums}
+    numbers: list[int] = []
+    for term in measure.terms:
+        release, partial = releases.get(f"s{term.name}"), term.partial
+        own: dict[Any, dict[Cells, list[Vector]]] = defaultdict(lambda: defaultdict(list))
+        for line in lines:
+            cells = () if release is None else (evaluate(argument, line.row) for argument in _arguments(release))
+            vector = _row_vector(partial, *cells)
+            if vector is not None:
+                own[line.person][line.key].append(vector)
+        row = max((max(abs(grid.first), abs(grid.last)) for grid in partial.grids if partial.bounding == "clip"), default=1)
+        quota = _quota(plan, once=partial.bounding == "once")
+        weigh = _person_weight(quota, max(row, 1), plan.price.family)
+        bound, nodes = quota.total * max(row, 1), [0, 1, 4, 16]
+        at = [Fraction(0)] * 4
+        for groups in own.values():
+            shares = [_bounded(plan, partial, vectors)[1] for vectors in groups.values()]
+            whole = sum(_unbounded(partial, vectors) for vectors in groups.values())
+            weight = weigh(shares) if quota.scaled else WEIGHT
+            y = min(whole - sum(shares) * weight // WEIGHT, 16 * bound)
+            for j in range(3):
+                low, high = nodes[j] * bound, nodes[j + 1] * bound
+                if low < y <= high:
+                    part = WEIGHT * (y - low) // (high - low)
+                    at[j + 1] += part
+                    at[j] += WEIGHT - part
+        numbers += map(int, at)
+    for term in measure.ends:
+        (grid,), release = term.partial.grids, releases[f"s{term.name}"]
+        for end in (grid.first, grid.last):
+            ((argument, *_), part) = _arguments(release), 1 if measure.by_row else WEIGHT // 4
+            there = [line.person for line in lines if _steps(grid, evaluate(argument, line.row)) == end]
+            numbers.append(part * len(there if measure.by_row else set(there)))
+    return tuple(numbers)
+
+
+def _unbounded(partial: Partial, vectors: list[Vector]) -> int:
+    """What a person has in one group, in the unit in which its bounded share is weighed."""
+    if partial.bounding == "once":
+        return 1
+    return abs(sum(vector[0] for vector in vectors)) if partial.bounding == "clip" else len(vectors)
 
 
 def _lines(plan: Plan, dataset: Dataset, raw: Raw) -> Iterable[_Line]:

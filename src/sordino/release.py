@@ -7,6 +7,7 @@ every whole number, `finished` makes the answer of what is noisy or public: post
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from sordino.ledger.receipt import Receipt
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.observer import drawn, watching
 from sordino.plan import arithmetic
+from sordino.plan.beyond import Total, remarks
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import all_keys
 from sordino.plan.plan import Plan
@@ -28,7 +30,7 @@ from sordino.plan.releases import Drawn, Sums
 from sordino.query import tree
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Chosen, Estimated
-from sordino.query.aggregates.partial import Integers
+from sordino.query.aggregates.partial import ROWS, Integers
 
 __all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "release"]
 
@@ -40,8 +42,8 @@ _MADE_UP = (2**40, 0, -(2**40))
 class Groups:
     """Exact whole numbers by group: the cells of the keys, and by the names of the plan's releases vectors and cells.
 
-    `public` are numbers beside the vectors that need no noise; `found` the weights for the selection of private keys.
-    Nothing here is shown.
+    `public` are numbers beside the vectors that need no noise; `found` the weights for the selection of private keys;
+    `beyond` the numbers of what lies beyond the bounds. Nothing here is shown.
     """
 
     keys: list[tuple[Any, ...]]
@@ -49,6 +51,7 @@ class Groups:
     public: dict[str, Integers]
     cells: dict[str, list[Cells]]
     found: Integers | None
+    beyond: list[int] | None = None
 
     def __repr__(self) -> str:
         return f"Groups({len(self.vectors)} sums, {len(self.cells)} columns of draws)"
@@ -61,6 +64,7 @@ class Groups:
             {name: numbers[index] for name, numbers in self.public.items()},
             {name: [cells[i] for i in index] for name, cells in self.cells.items()},
             None if self.found is None else self.found[index],
+            self.beyond,
         )
 
 
@@ -68,6 +72,9 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
     """The engine's sums in the order of the keys: all public keys, or the keys found, sorted."""
     rest = list(exacts)
     main = rest.pop(0) if plan.statement is not None else None
+    beyond = None
+    if main is not None and plan.beyond is not None:
+        main, beyond = _apart(main, plan.beyond.measure.width)
     if not plan.keys:
         keys: list[tuple[Any, ...]] = [()]
     elif plan.private_keys:
@@ -89,7 +96,18 @@ def exact_groups(plan: Plan, exacts: Sequence[Exact]) -> Groups:
             public[release.name] = shown
         start += release.partial.inputs
     cells = {drawn.name: _cells(rest.pop(0), place, drawn.column.draws) for drawn in plan.drawn}
-    return Groups(keys, vectors, public, cells, sums[:, start] if plan.private_keys else None)
+    return Groups(keys, vectors, public, cells, sums[:, start] if plan.private_keys else None, beyond)
+
+
+def _apart(main: Exact, width: int) -> tuple[Exact, list[int]]:
+    """The rows of groups, and the numbers of what lies beyond the bounds, whose rows have a place in the last key."""
+    *keys, places = main.keys
+    groups = [i for i, place in enumerate(places) if place is None]
+    numbers = [0] * width
+    for i, place in enumerate(places):
+        if place is not None:
+            numbers[place] = int(main.sums[i, 0])
+    return Exact(tuple([key[i] for i in groups] for key in keys), main.sums[groups]), numbers
 
 
 @dataclass(frozen=True)
@@ -99,6 +117,7 @@ class NoisyGroups:
     keys: list[tuple[Any, ...]]
     vectors: dict[str, Integers]
     drawn: dict[str, list[tuple[Any, ...]]]
+    beyond: list[int] | None = None
 
 
 def release(exacts: Sequence[Exact], plan: Plan, receipt: Receipt | None) -> Answer:
@@ -151,7 +170,8 @@ def _made_up(plan: Plan) -> Groups:
     cells = {drawn.name: [_made_up_cells(drawn.column.draws.positions - 1)] * width for drawn in plan.drawn}
     selection = plan.selection
     found = None if selection is None else np.array([selection.unit * max(rows, 0) for rows in _MADE_UP], object)
-    return Groups([key] * width, vectors, public, cells, found)
+    beyond = None if plan.beyond is None else [width * plan.beyond.measure.unit] * plan.beyond.measure.width
+    return Groups([key] * width, vectors, public, cells, found, beyond)
 
 
 def _made_up_cells(last: int) -> Cells:
@@ -166,7 +186,10 @@ def noisy_groups(groups: Groups, plan: Plan) -> NoisyGroups:
         groups = groups.take(np.flatnonzero(selection.select(narrow(groups.found.tolist()))))
     vectors = {release.name: _noisy(release, groups.vectors[release.name]) for release in plan.sums}
     drawn = {release.name: _drawn(release, groups.cells[release.name], plan) for release in plan.drawn}
-    return NoisyGroups(groups.keys, vectors, drawn)
+    beyond = None
+    if plan.beyond is not None and groups.beyond is not None:
+        beyond = [int(number) for number in plan.beyond.mechanism.release(narrow(groups.beyond))]
+    return NoisyGroups(groups.keys, vectors, drawn, beyond)
 
 
 def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, receipt: Receipt | None = None) -> Answer:
@@ -180,8 +203,37 @@ def finished(noisy: NoisyGroups, public: Mapping[str, Integers], plan: Plan, rec
         else:
             columns.append(_key_column(plan, output, noisy.keys))
     query = plan.query
-    answer = Answer(tuple(columns), plan.promise, receipt, float(plan.cost.confidence), plan.notes)
+    notes = (*plan.notes, *_beyond_bounds(noisy, plan))
+    answer = Answer(tuple(columns), plan.promise, receipt, float(plan.cost.confidence), notes)
     return answer.arranged(query.having, query.order, query.limit, query.offset)
+
+
+def _beyond_bounds(noisy: NoisyGroups, plan: Plan) -> list[str]:
+    """What was found beyond the bounds, in words; shares of totals where all groups are there."""
+    if plan.beyond is None or noisy.beyond is None:
+        return []
+    releases = {release.name: release for release in plan.sums}
+    totals: dict[str, Total] = {}
+    for term in plan.beyond.measure.terms:
+        release = releases.get(f"s{term.name}")
+        if release is not None and not plan.private_keys:
+            total = _total(release, noisy.vectors[release.name], float(plan.cost.confidence))
+            totals |= {} if total is None else {term.name: total}
+    return remarks(plan.beyond.measure, noisy.beyond, plan.beyond.noise, plan.cost.confidence, totals, plan.whose.who)
+
+
+def _total(release: Sums, noisy: Integers, confidence: float) -> Total | None:
+    """The total over all groups of what was bounded, and how far it may be off, by Chebyshev's inequality."""
+    partial = release.partial
+    wanted = ("sum",) if partial.bounding == "clip" and partial.grids else ("count", ROWS, "count_distinct")
+    function = next((name for name in wanted if name in partial.serves), None)
+    weights = None if function is None else partial.weights(function, release.unit)
+    if weights is None or any(grid.first < 0 for grid in partial.grids if partial.bounding == "clip"):
+        return None
+    value = sum(float(w) * float(n) for w, n in zip(weights, noisy.sum(axis=0), strict=False))
+    spread = float(release.noise.scale) * (math.sqrt(2) if release.noise.family == "laplace" else 1.0)
+    deviation = spread * math.sqrt(len(noisy) * sum(float(w) ** 2 for w in weights[: partial.width]))
+    return value, deviation / math.sqrt(1 - confidence)
 
 
 def _placed(exact: Exact, place: Mapping[tuple[Any, ...], int], width: int) -> Integers:

@@ -62,6 +62,10 @@ Rows = Annotated[
 Mechanism = Annotated[Noise | None, typer.Option(help="The noise; the one with the smaller error unless told.")]
 KeyDelta = Annotated[str | None, typer.Option(metavar="NUMBER", help="The delta to spend on selecting private keys.")]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
+Bias = Annotated[
+    bool | None,
+    typer.Option("--bias/--no-bias", help="Measure what bounds cut off, for a tenth of epsilon; where persons are bounded."),
+]
 MaxRows = Annotated[int | None, typer.Option(help="How many rows of one person count; at most what the owner allows.")]
 MaxRowsPerGroup = Annotated[int | None, typer.Option(help="The same within one group.")]
 MaxGroups = Annotated[int | None, typer.Option(help="In how many groups one person counts.")]
@@ -77,6 +81,7 @@ def preview(
     mechanism: Mechanism = None,
     key_delta: KeyDelta = None,
     nonnegative: Nonnegative = False,
+    bias: Bias = None,
     max_rows: MaxRows = None,
     max_rows_per_group: MaxRowsPerGroup = None,
     max_groups: MaxGroups = None,
@@ -93,7 +98,7 @@ def preview(
     from sordino.query.front.sql import parse
 
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bias, bounds)
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
@@ -118,6 +123,7 @@ def query(
     mechanism: Mechanism = None,
     key_delta: KeyDelta = None,
     nonnegative: Nonnegative = False,
+    bias: Bias = None,
     max_rows: MaxRows = None,
     max_rows_per_group: MaxRowsPerGroup = None,
     max_groups: MaxGroups = None,
@@ -146,7 +152,7 @@ def query(
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bias, bounds)
     text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
@@ -303,7 +309,7 @@ def read_question(sql: str) -> str:
 
 def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
-    key_delta: str | None, nonnegative: bool, bounds: Bounds,
+    key_delta: str | None, nonnegative: bool, bias: bool | None, bounds: Bounds,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `Session.sql`, in exact numbers."""
     if (epsilon is None) == (not error):
@@ -317,7 +323,7 @@ def read_offer(
     if error:
         given["error"] = _errors(error)
     kind = None if mechanism is None else mechanism.value
-    return {**given, "mechanism": kind, "nonnegative": nonnegative, **bounds.given}
+    return {**given, "mechanism": kind, "nonnegative": nonnegative, "bias": bias, **bounds.given}
 
 
 def _errors(texts: list[str]) -> Fraction | dict[str, Fraction]:

@@ -60,8 +60,16 @@ class Asked:
         """Whether an expression is a column declared without NULLs. Privacy does not rest on it."""
         return isinstance(expression, tree.Column) and not self.names.value(expression).nullable
 
-    def lines(self, keys: Sequence[exp.Expr], values: Mapping[str, exp.Expr]) -> Lines:
-        """Person, keys and some values of the rows that satisfy the conditions; rows without a person are dropped.
+    @property
+    def keeps_nobody(self) -> bool:
+        """Whether rows without a person reach the end of the relation, so that they can be counted there."""
+        relation = self.relation
+        while isinstance(relation, Filter | Derive | Lookup):
+            relation = relation.rows
+        return isinstance(relation, Scan) and relation.whose.owner == "person"
+
+    def lines(self, keys: Sequence[exp.Expr], values: Mapping[str, exp.Expr], *, with_nobody: bool = False) -> Lines:
+        """Person, keys and some values of the rows that satisfy the conditions; those without a person only if wanted.
 
         Each statement has lines with its own values only, so that all of them together grow with the question.
         """
@@ -70,7 +78,7 @@ class Asked:
         lists: dict[str, Values] = {}
         cells = select_rows(self.relation, mentioned([*items, *self.where]), lists)
         present = [part.copy() for part in self.where]
-        if self.whose.owner == "person":
+        if self.whose.owner == "person" and not with_nobody:
             present.insert(0, not_null(PERSON))
         by_person = not self.whose.by_row
         if by_person:

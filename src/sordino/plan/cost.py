@@ -29,6 +29,7 @@ class Cost:
 
     `error` is the half-width that every aggregate (or each named one) may have with probability `confidence`; where it
     depends on the number of rows of a group, `rows` is the number to assume. `key_delta` is spent on selecting private keys.
+    With `bias` a part of the charge measures what lies beyond the bounds; unless told, where persons are bounded.
     The last three say how much of one person counts, where that should be less than the owner allows.
     """
 
@@ -39,6 +40,7 @@ class Cost:
     rows: Fraction | None = None
     key_delta: Fraction | None = None
     nonnegative: bool = False
+    bias: bool | None = None
     max_rows: int | None = None
     max_rows_per_group: int | None = None
     max_groups: int | None = None
@@ -58,6 +60,7 @@ class Cost:
         rows: Number | None = None,
         key_delta: Number | None = None,
         nonnegative: bool = False,
+        bias: bool | None = None,
         max_rows: int | None = None,
         max_rows_per_group: int | None = None,
         max_groups: int | None = None,
@@ -91,6 +94,7 @@ class Cost:
             None if rows is None else _amount("rows", rows),
             None if delta is None else _short(delta, _FINEST_DELTA),
             bool(nonnegative),
+            _yes_or_no("bias", bias),
             *(_bound(*given) for given in zip(NAMES, (max_rows, max_rows_per_group, max_groups), strict=True)),
         )
 
@@ -113,6 +117,12 @@ def _amount(name: str, value: Number, most: Fraction = _MOST) -> Fraction:
         rule = f"{name} must lie between 1e-15 and 1e{len(str(most)) - 1}"
         raise InvalidInput(f"{name}={show(value)}", rule, "Pass a number such as 0.1.")
     return _short(read)
+
+
+def _yes_or_no(name: str, value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"{name}={show(value)}", "it is True, False or left out", f"Pass {name}=False for none.")
+    return value
 
 
 def _bound(name: str, value: Any) -> int | None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sordino.errors import visible
+from sordino.plan.price import BEYOND
 from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.tree import Aggregate
@@ -116,6 +117,9 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
         lines.append(f"  keys         published with probability 1/2 from {half} persons on, always from {certain} on")
         if not plan.whose.by_row:
             lines.append("    rule       a person in several groups counts in each with an equal part")
+    if plan.beyond is not None:
+        lines.append(f"  beyond       what bounds cut off is measured, for {four_digits(100 * BEYOND)} % of epsilon")
+        lines.append(f"    noise      Laplace, scale {four_digits(plan.beyond.mechanism.scale / plan.beyond.unit)} persons")
     percent = four_digits(100 * plan.cost.confidence)
     for name, error in errors.items():
         if error is None:
@@ -199,7 +203,8 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
     bounds = _bounds(plan)
     if bounds:
         notes.append(f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
-    notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan)]
+    if plan.beyond is None or not plan.beyond.measure.nobody:
+        notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan)]
     if plan.private_keys:
         notes.append("Groups of few persons are left out; rows without a key are in no group.")
     if plan.cost.nonnegative:

@@ -15,7 +15,8 @@ from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan import arithmetic
-from sordino.plan.bind import ask
+from sordino.plan.beyond import Measure
+from sordino.plan.bind import Asked, ask
 from sordino.plan.channels import Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.dialects import DEFAULT
@@ -23,11 +24,13 @@ from sordino.plan.keys import Key, all_keys, bind_key
 from sordino.plan.price import Price, price
 from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
-from sordino.plan.releases import Drawn, Keys, Release, Sums
+from sordino.plan.releases import Beyond, Drawn, Keys, Release, Sums
+from sordino.plan.scaling import Term
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
-from sordino.plan.statement import Statement, Term, cell_sums, chosen_values, group_sums
+from sordino.plan.statement import Statement, cell_sums, chosen_values, group_sums
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
+from sordino.query.aggregates.count import Rows
 from sordino.query.aggregates.partial import Bounding
 from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
@@ -74,6 +77,11 @@ class Plan:
     def selection(self) -> Keys | None:
         """The release of keys that are not public."""
         return next((release for release in self.releases if isinstance(release, Keys)), None)
+
+    @property
+    def beyond(self) -> Beyond | None:
+        """The release of what lies beyond the bounds, if that is measured."""
+        return next((release for release in self.releases if isinstance(release, Beyond)), None)
 
     def answering(self, aggregate: tree.Aggregate) -> Sums | Drawn:
         """The release that answers an aggregate."""
@@ -180,18 +188,34 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale"))))
     if private:
         asked.append(Keys("keys", who, weight, None))
+    measure = _measured(rows, who, terms, cost, drawn=bool(columns))
+    if measure is not None:
+        asked.append(Beyond("beyond", who, measure.unit, None, measure))
     asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
     best, note = best_price(asked, cost, meter, _errors(query, cost))
 
     statement = None
-    if terms or private:
+    if terms or private or measure is not None:
         norm: Norm = "l1" if best.family == "laplace" else "l2"
-        lines = rows.lines(key_cells, values)
+        lines = rows.lines(key_cells, values, with_nobody=measure is not None and measure.nobody)
         selections = [release.quota for release in asked if isinstance(release, Keys)]
-        statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None)
+        statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
     plan = Plan(query, whose, cost, keys, who, best, statement, note)
     _expect_small(plan)
     return plan
+
+
+def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost, *, drawn: bool) -> Measure | None:
+    """What is measured of that which lies beyond the bounds; unless told, where there are bounds of persons."""
+    if who.public or cost.bias is False or (who.by_row and not cost.bias):
+        return None
+    ends = tuple(term for term in terms if len(term.partial.grids) == 1 and term.partial.grids[0].cells > 1)
+    if who.by_row:
+        return Measure((), ends, nobody=False, by_row=True) if ends else None
+    biting = tuple(term for term in terms if term.partial.bounding != "once" or term.quota.scaled)
+    if drawn and not biting:
+        biting = (Term(Rows(), "m", (), who.expect_quota("clip")),)
+    return Measure(biting, ends, rows.keeps_nobody, by_row=False) if biting else None
 
 
 def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
@@ -236,7 +260,7 @@ def _divided(release: Drawn, query: tree.Query, asked: Sequence[Release]) -> Dra
 
 
 def _answering(releases: Sequence[Release], aggregate: tree.Aggregate) -> Sums | Drawn:
-    return next(one for one in releases if not isinstance(one, Keys) and aggregate in one.answers)
+    return next(one for one in releases if isinstance(one, Sums | Drawn) and aggregate in one.answers)
 
 
 def _key_name(query: tree.Query, key: tree.Expression) -> str:

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 from sordino.accounting.charge import NOTHING, Charge
-from sordino.plan.releases import Family, Keys, Release, Share, Sums
+from sordino.plan.releases import Beyond, Family, Keys, Release, Share, Sums
 from sordino.plan.sensitivity import square_root_upper
 from sordino.privacy.loss import largest_mu
 
-__all__ = ["Price", "price"]
+__all__ = ["BEYOND", "Price", "price"]
 
+BEYOND = Fraction(1, 10)
+"""The part of epsilon with which it is measured what lies beyond the bounds."""
 _FINEST = 10**18
 
 
@@ -57,15 +59,18 @@ def price(asked: Sequence[Release], family: Family, epsilon: Fraction, delta: Fr
 
     Privacy: Laplace sums are pure with epsilon/J each (laplace.md); Gaussian ones have sum of mu_j^2 <= mu^2 (gaussian.md;
     composition of Gaussian privacy adds mu^2); draws are pure (quantiles.md); the selection is (epsilon/J, key_delta)
-    (key_selection.md); basic composition adds them. `Charge` restates each for the meters, rounded up.
+    (key_selection.md); what lies beyond the bounds is pure (beyond.md); basic composition adds
+    them. `Charge` restates each for the meters, rounded up.
     """
-    count = sum(1 for release in asked if not release.public)
+    beyond = epsilon * BEYOND if any(isinstance(release, Beyond) for release in asked) else Fraction(0)
+    count = sum(1 for release in asked if not release.public and not isinstance(release, Beyond))
     noisy = sum(1 for release in asked if isinstance(release, Sums) and not release.public)
     gaussian = family == "gaussian" and noisy > 0
-    part = epsilon / max(count, 1)
+    part = (epsilon - beyond) / max(count, 1)
     mu = _mu(part * noisy, delta) if gaussian else Fraction(1)
     share = Share(family, part, _rounded_down(mu / square_root_upper(noisy)) if gaussian else mu, key_delta)
-    releases = tuple(release.at(share) for release in asked)
+    own = replace(share, epsilon=beyond)
+    releases = tuple(release.at(own if isinstance(release, Beyond) else share) for release in asked)
     return Price(family, epsilon if count else Fraction(0), delta if gaussian else Fraction(0), releases)
 
 

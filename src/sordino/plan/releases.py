@@ -18,6 +18,7 @@ from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
+from sordino.plan.beyond import Measure
 from sordino.plan.channels import Channel, Column
 from sordino.plan.sensitivity import Contribution, Norm, Quota, Sensitivity, bounding
 from sordino.plan.statement import Statement
@@ -26,7 +27,7 @@ from sordino.query.aggregates.estimates import Chosen, Estimated
 from sordino.query.aggregates.partial import Integers, Partial
 from sordino.query.tree import Aggregate
 
-__all__ = ["Drawn", "Family", "Keys", "Release", "Share", "Sums"]
+__all__ = ["Beyond", "Drawn", "Family", "Keys", "Release", "Share", "Sums"]
 
 Family = Literal["laplace", "gaussian"]
 
@@ -219,7 +220,40 @@ class Keys(_Priced):
         return NOTHING if selection is None else Charge.approximate(selection.epsilon, selection.delta)
 
 
-Release: TypeAlias = Sums | Drawn | Keys
+@dataclass(frozen=True, eq=False)
+class Beyond(_Priced):
+    """What lies beyond the bounds of persons, over the whole answer: a few noisy numbers."""
+
+    measure: Measure
+    answers: tuple[Aggregate, ...] = ()
+
+    @property
+    def public(self) -> bool:
+        """Never: it is asked of protected tables only."""
+        return False
+
+    @property
+    def l1(self) -> int:
+        """The most that one person moves, in all numbers together."""
+        return self.who.persons * self.measure.l1
+
+    @cached_property
+    def mechanism(self) -> Laplace:
+        """The noise on each number."""
+        return Laplace(self.l1 / self.spent.epsilon)
+
+    @property
+    def noise(self) -> Noise:
+        """The same, for intervals."""
+        return Noise("laplace", self.mechanism.scale)
+
+    @property
+    def charge(self) -> Charge:
+        """What it costs."""
+        return _charge(LaplaceLoss(self.spent.epsilon))
+
+
+Release: TypeAlias = Sums | Drawn | Keys | Beyond
 
 
 @lru_cache(maxsize=1024)

@@ -8,25 +8,27 @@ depend on the order of rows or the number of threads.
     lines   person, keys, whole numbers to sum        (WHERE)
     shares  summed by person and group, bounded       (only where a person may have several rows)
     spread  the weights of persons who must be scaled, by the norm of all their shares
+    beyond  what lies beyond the bounds, over all persons (only where that is measured)
     result  keys, sums over persons
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
 from sqlglot import Generator, exp
 
+from sordino.plan.beyond import Measure
 from sordino.plan.dialects import DEFAULT, writer
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
+from sordino.plan.scaling import Term, bounded, full, least, person_weight, share_weight, size
 from sordino.plan.sensitivity import WEIGHT, Norm, Quota
-from sordino.query.aggregates.partial import Partial
-from sordino.query.types import LARGEST
 
-__all__ = ["Lines", "Statement", "Term", "Values", "cell_sums", "chosen_values", "group_sums"]
+__all__ = ["Lines", "Statement", "Values", "cell_sums", "chosen_values", "group_sums"]
 
+Q = TypeVar("Q", bound=exp.Query)
 Values: TypeAlias = tuple[str, ...] | tuple[int, ...]
 """A public list."""
 
@@ -46,45 +48,19 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Term:
-    """Partial sums of columns of the lines: none where rows are counted; `name` begins the names of the sums.
-
-    `quota` is how much of one person counts for them.
-    """
-
-    partial: Partial
-    name: str
-    columns: tuple[str, ...]
-    quota: Quota
-
-    @property
-    def sums(self) -> list[tuple[exp.Expr, str]]:
-        """The sums over rows, each with its name."""
-        return list(zip(self.partial.sums(*map(column, self.columns)), self.names, strict=True))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the sums."""
-        return tuple(f"s{self.name}_{j}" for j in range(self.partial.inputs))
-
-    @property
-    def rows(self) -> exp.Expr:
-        """How many of a person's rows count, for scaling."""
-        return exp.Count(this=exp.Star() if self.partial.every_row or not self.columns else column(self.columns[0]))
-
-
-@dataclass(frozen=True)
 class Statement:
     """One SELECT; the first columns are keys, the others whole numbers. `text` is for the dialect of one engine.
 
     `lists` are relations that the SELECT reads beside the declared tables: public lists too long to be written into it, each
     with one column `value` of text or BIGINT in which no value is twice. The engine holds them before it runs the SELECT.
+    `measured` is how many rows are numbers of a measure.
     """
 
-    select: exp.Expr
+    select: exp.Query
     keys: int
     sums: int
     lists: Mapping[str, Values] = field(default_factory=dict)
+    measured: int = 0
     _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def text(self, dialect: str = DEFAULT) -> str:
@@ -106,9 +82,17 @@ def _sum(expression: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=exp.Sum(this=expression), expressions=[whole(0)])
 
 
-def group_sums(lines: Lines, terms: Sequence[Term], *, norm: Norm, found: Quota | None) -> Statement:
-    """The sums of all terms for each group; with `found` the last column is the weight by which keys are selected."""
+def group_sums(
+    lines: Lines, terms: Sequence[Term], *, norm: Norm, found: Quota | None, measure: Measure | None = None
+) -> Statement:
+    """The sums of all terms for each group; with `found` the last column is the weight by which keys are selected.
+
+    With a `measure` there is one more key, the last one: NULL in these rows, and the place of a number in rows of the
+    measure's own, where that number is the first of the sums.
+    """
     keys: list[exp.Expr] = [column(key) for key in lines.keys]
+    if measure is not None:
+        keys.append(named(exp.cast(exp.Null(), "BIGINT"), "b"))
     if not lines.person:
         sums = [
             named(s if isinstance(s, exp.Count) else exp.Coalesce(this=s, expressions=[whole(0)]), name)
@@ -116,21 +100,50 @@ def group_sums(lines: Lines, terms: Sequence[Term], *, norm: Norm, found: Quota 
             for s, name in term.sums
         ]
         sums += [named(count_rows(), "found")] if found else []
-        return Statement(_by(lines.keys, [*keys, *sums], lines), len(keys), len(sums), lines.lists)
-    shares = _shares(lines, terms)
+        plain = _by(lines.keys, [*keys, *sums], lines)
+        return _statement(plain, keys, sums, lines, measure, norm)
+    shares = _shares(lines, terms, measure)
     sums = []
     for term in terms:
-        weight = _weight(term)
-        sums += [named(_sum(_times(_clipped(term, column(n), weight is not None), weight)), n) for n in term.names]
-    weights = [named(_person_weight(*_size(term), term.quota, norm), f"w{term.name}") for term in terms if term.quota.scaled]
+        weight = share_weight(term)
+        sums += [named(_sum(_times(bounded(term, column(n), weight is not None), weight)), n) for n in term.names]
+    weights = [named(person_weight(*size(term), term.quota, norm), f"w{term.name}") for term in terms if term.quota.scaled]
     if found:
-        sums.append(named(_sum(_full(column("w"))), "found"))
-        weights.append(named(_person_weight(whole(1), 1, found, "l1"), "w"))
-    if not weights:
+        sums.append(named(_sum(full(column("w"))), "found"))
+        weights.append(named(person_weight(whole(1), 1, found, "l1"), "w"))
+    if not weights and measure is None:
         return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums), lines.lists)
-    spread = select([column("u"), *weights], "shares", group=["u"], having=[_lighter(weights)])
-    result = _with(select([*keys, *sums], "shares", group=lines.keys), "spread", spread, using=["u"])
-    return Statement(_with(result, "shares", shares), len(keys), len(sums), lines.lists)
+    named_only = [not_null("u")] if measure is not None and measure.nobody else []
+    result = select([*keys, *sums], "shares", where=named_only, group=lines.keys)
+    if weights:
+        spread = select([column("u"), *weights], "shares", where=named_only, group=["u"], having=[_lighter(weights)])
+        result = _joined(result, "spread", spread, ["u"])
+    made = _statement(result, keys, sums, lines, measure, norm)
+    return replace(made, select=_with(made.select, "shares", shares))
+
+
+def _statement(
+    result: exp.Select, keys: Sequence[exp.Expr], sums: Sequence[exp.Expr], lines: Lines, measure: Measure | None, norm: Norm
+) -> Statement:
+    """The groups' rows, and one after another the numbers of a measure."""
+    if measure is None:
+        return Statement(result, len(keys), len(sums), lines.lists)
+    numbers, found = list[exp.Select](), measure.selects(lines.select.copy(), lines.keys, norm)
+    empty = [named(exp.Null(), key) for key in lines.keys]
+    for i, one in enumerate(found):
+        for item in one.expressions:
+            place = named(whole(len(numbers)), "b")
+            rest = [named(whole(0), other.alias) for other in sums[1:]]
+            first = named(column(item.alias), sums[0].alias if sums else "v")
+            numbers.append(select([*(key.copy() for key in empty), place, first, *rest], f"beyond{i}"))
+    whole_: exp.Query = numbers[0] if not sums else result
+    for one in numbers if sums else numbers[1:]:
+        whole_ = exp.Union(this=whole_, expression=one, distinct=False)
+    if sums and result.args.get("with_") is not None:
+        whole_.set("with_", result.args["with_"].pop())
+    for i, one in enumerate(found):
+        whole_ = _with(whole_, f"beyond{i}", one)
+    return Statement(whole_, len(keys), max(len(sums), 1), lines.lists, len(numbers))
 
 
 def chosen_values(lines: Lines, term: Term, groups: int | None) -> Statement:
@@ -177,21 +190,16 @@ def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     shares = _by(cell, items, lines, "u")
     rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
     owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
-    person = _full(column("w0")) if quota.scaled else whole(WEIGHT)
-    few = _least(column("n"), quota.each)
+    person = full(column("w0")) if quota.scaled else whole(WEIGHT)
+    few = least(column("n"), quota.each)
     weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
     total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
     result = select([*keys, total], "shares", group=cell)
     if quota.scaled:
-        weights = [named(_person_weight(few.copy(), 1, quota, "l1"), "w0")]
+        weights = [named(person_weight(few.copy(), 1, quota, "l1"), "w0")]
         spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
-        result = _with(result, "spread", spread, using=["u"])
-    return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1, lines.lists)
-
-
-def _full(weight: exp.Expr) -> exp.Expr:
-    """Persons who need no scaling are not in `spread`: their weight is whole."""
-    return exp.Coalesce(this=weight, expressions=[whole(WEIGHT)])
+        result = _joined(result, "spread", spread, ["u"])
+    return Statement(_with(_joined(result, "owned", owned, owner), "shares", shares), len(keys), 1, lines.lists)
 
 
 def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
@@ -200,12 +208,15 @@ def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Paren(this=exp.or_(*below, copy=False)) if len(below) > 1 else below[0]
 
 
-def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str] = ()) -> exp.Select:
-    """The result with one more named subquery in front, joined to it by some columns if they are given."""
-    if using:
-        table = exp.Table(this=identifier(name))
-        kind = "LEFT" if name == "spread" else "INNER"
-        result = result.join(table, using=[identifier(column) for column in using], join_type=kind, copy=False)
+def _joined(result: exp.Select, name: str, query: exp.Select, using: Sequence[str]) -> exp.Select:
+    """The result with one more named subquery in front, joined to it by some columns."""
+    kind, table = "LEFT" if name == "spread" else "INNER", exp.Table(this=identifier(name))
+    result = result.join(table, using=[identifier(column) for column in using], join_type=kind, copy=False)
+    return _with(result, name, query)
+
+
+def _with(result: Q, name: str, query: exp.Select) -> Q:
+    """The result with one more named subquery in front."""
     before = result.args.get("with_")
     result = result.with_(identifier(name), as_=query, materialized=name != "spread", append=False, copy=False)
     if before is not None:
@@ -214,10 +225,11 @@ def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str]
     return result
 
 
-def _shares(lines: Lines, terms: Sequence[Term]) -> exp.Select:
+def _shares(lines: Lines, terms: Sequence[Term], measure: Measure | None) -> exp.Select:
     """One row for each person and group, with the person's own sums, not yet bounded."""
-    sums: list[exp.Expr] = []
-    for term in terms:
+    sums: list[exp.Expr] = [] if measure is None else measure.shares()
+    besides = [] if measure is None else [term for term in measure.terms if term not in terms]
+    for term in (*terms, *besides):
         if term.partial.bounding == "once":
             sums += [named(whole(1), name) for name in term.names]
             continue
@@ -232,74 +244,5 @@ def _by(keys: Sequence[str], items: Sequence[exp.Expr], lines: Lines, *more: str
     return select(items, lines.select, "lines", group=(*more, *keys), having=[not_null(key) for key in keys])
 
 
-def _clipped(term: Term, own: exp.Expr, weighted: bool) -> exp.Expr:
-    rows = term.quota.each
-    if term.partial.bounding != "clip":
-        return exp.Coalesce(this=own, expressions=[whole(0)]) if term.partial.bounding == "scale" else own
-    if not term.partial.grids:
-        return exp.func("LEAST", own, whole(rows))
-    (grid,) = term.partial.grids
-    low, high = min(0, rows * grid.first), max(0, rows * grid.last)
-    # a person without a value here has the sum NULL, which LEAST would skip and so turn into the bound
-    clipped = exp.func("LEAST", exp.Coalesce(this=own, expressions=[whole(0)]), whole(high))
-    if low:
-        clipped = exp.func("GREATEST", clipped, whole(low))
-    small = max(-low, high) * (WEIGHT if weighted else 1) < LARGEST
-    return exp.cast(clipped, "BIGINT") if small else clipped
-
-
 def _times(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
     return value if weight is None else exp.Mul(this=value, expression=exp.Paren(this=weight))
-
-
-def _weight(term: Term) -> exp.Expr | None:
-    """The person's weight in this group in units of 1/WEIGHT, or None where it is always 1."""
-    weight: exp.Expr | None = _full(column(f"w{term.name}")) if term.quota.scaled else None
-    if term.partial.bounding != "scale":
-        return weight
-    n = column(f"n{term.name}")
-    scale = exp.Mul(this=weight or whole(WEIGHT), expression=_least(n, term.quota.each))
-    return exp.IntDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
-
-
-def _size(term: Term) -> tuple[exp.Expr, int]:
-    """How much a person's bounded share of one group weighs, and the most that one row can: a norm, in a common unit."""
-    match term.partial.bounding:
-        case "once":
-            return whole(1), 1
-        case "scale":
-            return _least(column(f"n{term.name}"), term.quota.each), 1
-        case "clip" | "choose":
-            (name,), grids = term.names, term.partial.grids
-            row = max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
-            own = _clipped(term, column(name), weighted=False)
-            return (exp.Abs(this=own) if any(grid.first < 0 for grid in grids) else own), max(row, 1)
-
-
-def _person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Expr:
-    """Over the groups of one person: the largest whole w <= WEIGHT with w |x| <= WEIGHT * bound, x being all shares.
-
-    The bound is total * row in L1, sqrt(squares) * row in L2, a row weighing at most `row`. Shares are counted in whole
-    units, rounded up, so that nothing overflows; a unit is 1 unless a share can be very large. The square root is exact: for
-    whole S <= 2^32 the float nearest to sqrt(S) has the same floor.
-    """
-    most, groups = quota.each * row, -(-quota.total // quota.each)
-    unit = max(1, most >> (20 if norm == "l1" else (28 - groups.bit_length()) // 2))
-    if unit > 1:
-        size = exp.IntDiv(this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))), expression=whole(unit))
-    if norm == "l1":
-        total, bound = exp.Sum(this=size), WEIGHT * (quota.total * row // unit)
-    else:
-        total = exp.Sum(this=exp.Mul(this=exp.Paren(this=size), expression=exp.Paren(this=size.copy())))
-        bound = WEIGHT**2 * (quota.squares * row**2 // unit**2)
-    # no person has anything in 2^40 groups, so that the sum fits into 64 bits
-    positive = exp.func("GREATEST", exp.cast(total, "BIGINT"), whole(1))
-    ratio = exp.Paren(this=exp.IntDiv(this=whole(bound), expression=positive))
-    if norm == "l1":
-        return exp.func("LEAST", ratio, whole(WEIGHT))
-    square = exp.func("LEAST", ratio, whole(WEIGHT**2))
-    return exp.cast(exp.func("FLOOR", exp.func("SQRT", exp.cast(square, "DOUBLE"))), "BIGINT")
-
-
-def _least(value: exp.Expr, most: int) -> exp.Expr:
-    return exp.Least(this=value.copy(), expressions=[whole(most)])

@@ -23,6 +23,7 @@ class Offer(TypedDict, total=False):
     rows: Number | None
     key_delta: Number | None
     nonnegative: bool
+    bias: bool | None
     max_rows: int | None
     max_rows_per_group: int | None
     max_groups: int | None

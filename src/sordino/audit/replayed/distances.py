@@ -23,11 +23,14 @@ Vector = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Exactly:
-    """Sums by release and key, zeros left out: vectors, the weight of each value that is drawn from, keys' weights."""
+    """Sums by release and key, zeros left out: vectors, the weight of each value that is drawn from, keys' weights, and
+    the numbers of what lies beyond the bounds.
+    """
 
     vectors: dict[str, dict[Cells, Vector]]
     cells: dict[str, dict[Cells, dict[int, int]]]
     found: dict[Cells, int] | None
+    beyond: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def exactly(groups: Groups) -> Exactly:
         for name, own in groups.cells.items()
     }
     found = None if groups.found is None else dict(zip(groups.keys, map(int, groups.found), strict=True))
-    return Exactly(vectors, cells, found)
+    return Exactly(vectors, cells, found, None if groups.beyond is None else tuple(groups.beyond))
 
 
 def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
@@ -94,6 +97,9 @@ def moved(plan: Plan, one: Exactly, other: Exactly) -> list[Moved]:
         steps = keys_moved(one, other)
         found.append(Moved("Keys", "l1", sum(steps), selection.l1))
         found.append(Moved("Keys", "linf", max(steps, default=0), selection.linf))
+    if plan.beyond is not None and one.beyond is not None and other.beyond is not None:
+        steps = [abs(a - b) for a, b in zip(one.beyond, other.beyond, strict=True)]
+        found.append(Moved("Beyond", "l1", sum(steps), plan.beyond.l1))
     return found
 
 

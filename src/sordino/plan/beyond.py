@@ -1,0 +1,238 @@
+"""What lies beyond the bounds: how many persons have more than counts, how much of theirs was given away, how many have
+values at the ends of a column, how many rows name nobody.
+
+All of it is measured person by person, over the whole answer, and released with Laplace noise of its own. The proof is in
+beyond.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from sordino.mechanisms.combination import Noise
+from sordino.plan.fragments import column, named, not_null, select, whole
+from sordino.plan.scaling import Term, person_weight, size
+from sordino.plan.sensitivity import WEIGHT, Norm
+from sordino.privacy.exact import four_digits
+
+__all__ = ["NODES", "Excess", "Measure", "Total", "excess", "remarks"]
+
+NODES = (0, 1, 4, 16)
+"""How much a person has beyond the bound, in multiples of the bound: each person is divided between two of these."""
+_SURE = Fraction(9, 10)
+"""How much of the noise the weight of a node must exceed, before it counts."""
+_PART = 4
+"""Who has a value at an end counts there with this part of a weight: it is less urgent, and mostly concerns more persons."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured: of `terms` what persons have beyond the bounds, of `ends` who has values at the ends of a grid,
+    and, where `nobody`, the rows that name no person. `by_row` says that each row is another person.
+    """
+
+    terms: tuple[Term, ...]
+    ends: tuple[Term, ...]
+    nobody: bool
+    by_row: bool
+
+    @property
+    def width(self) -> int:
+        """How many numbers it has: for each term those of the nodes, for each grid two, and that of nobody's rows."""
+        return len(NODES) * len(self.terms) + 2 * len(self.ends) + self.nobody
+
+    @property
+    def unit(self) -> int:
+        """The weight of one person."""
+        return 1 if self.by_row else WEIGHT
+
+    @property
+    def l1(self) -> int:
+        """How far one person, added or removed, moves all of them together (beyond.md, Theorem 1)."""
+        return len(self.ends) if self.by_row else WEIGHT * len(self.terms) + 2 * WEIGHT // _PART * len(self.ends)
+
+    def selects(self, lines: exp.Select, keys: Sequence[str], norm: Norm) -> list[exp.Select]:
+        """What finds the numbers, in order: SELECTs with one row each, over `lines` or over the named subquery `shares`."""
+        if self.by_row:
+            found = [named(_summed(_is(column(term.columns[0]), end)), f"v{2 * i + j}")
+                     for i, term in enumerate(self.ends) for j, end in enumerate(_ends(term))]  # fmt: skip
+            return [select(found, lines, "lines", where=[not_null(key) for key in keys])]
+        persons, numbers = list[exp.Expr]([column("u")]), list[exp.Expr]()
+        for i, term in enumerate(self.terms):
+            share, row = size(term)
+            total: exp.Expr = exp.Sum(this=share)
+            if term.quota.scaled:
+                weight = person_weight(share.copy(), row, term.quota, norm)
+                total = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=total, expression=weight)), expression=whole(WEIGHT))
+            beyond = exp.Sub(this=exp.Sum(this=_own(term)), expression=exp.Paren(this=total))
+            bound = term.quota.total * row
+            persons.append(named(exp.func("LEAST", beyond, whole(NODES[-1] * bound)), f"y{i}"))
+            numbers += [_at_node(column(f"y{i}"), j, bound) for j in range(len(NODES))]
+        for term in self.ends:
+            for end in ("l", "h"):
+                persons.append(named(exp.Max(this=column(f"{end}{term.name}")), f"{end}{term.name}"))
+                numbers.append(exp.Mul(this=column(f"{end}{term.name}"), expression=whole(WEIGHT // _PART)))
+        each = select(persons, "shares", where=[not_null("u")], group=["u"])
+        found = [named(_summed(number), f"v{i}") for i, number in enumerate(numbers)]
+        selects = [select(found, each, "persons")] if found else []
+        if self.nobody:
+            rows = exp.Mul(this=column("rows"), expression=whole(WEIGHT))
+            absent = exp.Is(this=column("u"), expression=exp.Null())
+            selects.append(select([named(_summed(rows), f"v{len(numbers)}")], "shares", where=[absent]))
+        return selects
+
+    def shares(self) -> list[exp.Expr]:
+        """What the shares must have besides what is summed anyway."""
+        found: list[exp.Expr] = []
+        for term in self.ends:
+            for name, end in zip("lh", _ends(term), strict=True):
+                found.append(named(exp.Max(this=_is(column(term.columns[0]), end)), f"{name}{term.name}"))
+        return [*found, named(exp.Count(this=exp.Star()), "rows")] if self.nobody else found
+
+
+def _summed(number: exp.Expr) -> exp.Expr:
+    return exp.Coalesce(this=exp.Sum(this=number), expressions=[whole(0)])
+
+
+def _ends(term: Term) -> tuple[int, int]:
+    (grid,) = term.partial.grids
+    return grid.first, grid.last
+
+
+def _is(value: exp.Expr, end: int) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=exp.EQ(this=value, expression=whole(end)), true=whole(1))], default=whole(0))
+
+
+def _own(term: Term) -> exp.Expr:
+    """What a person has in one group, not bounded, in the unit of `size`."""
+    match term.partial.bounding:
+        case "once":
+            return whole(1)
+        case "scale":
+            return column(f"n{term.name}")
+        case _:
+            own = exp.Coalesce(this=column(term.names[0]), expressions=[whole(0)])
+            return exp.Abs(this=own) if any(grid.first < 0 for grid in term.partial.grids) else own
+
+
+def _at_node(beyond: exp.Expr, j: int, bound: int) -> exp.Expr:
+    """A person's weight at a node: it falls from WEIGHT there to 0 at the next ones, so that weights add up to WEIGHT.
+
+    Who has nothing beyond the bound has no weight anywhere.
+    """
+    cases = []
+    if j:
+        low, high = NODES[j - 1] * bound, NODES[j] * bound
+        cases.append(exp.If(this=_between(beyond, low, high), true=_part(beyond, low, high)))
+    if j + 1 < len(NODES):
+        low, high = NODES[j] * bound, NODES[j + 1] * bound
+        falling = exp.Sub(this=whole(WEIGHT), expression=_part(beyond, low, high))
+        cases.append(exp.If(this=_between(beyond, low, high), true=falling))
+    return exp.Case(ifs=cases, default=whole(0))
+
+
+def _between(value: exp.Expr, low: int, high: int) -> exp.Expr:
+    above, below = exp.GT(this=value.copy(), expression=whole(low)), exp.LTE(this=value.copy(), expression=whole(high))
+    return exp.And(this=above, expression=below)
+
+
+def _part(value: exp.Expr, low: int, high: int) -> exp.Expr:
+    """WEIGHT times how far a value is on the way from one number to the next, rounded down."""
+    way = exp.Mul(this=exp.Paren(this=exp.Sub(this=value.copy(), expression=whole(low))), expression=whole(WEIGHT))
+    return exp.Paren(this=exp.IntDiv(this=exp.Paren(this=way), expression=whole(high - low)))
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Estimates from the nodes of one term, each with its half-width: how many persons, and how much in bounds.
+
+    What persons have beyond `most` times the bound is not in it.
+    """
+
+    persons: tuple[float, float]
+    bounds: tuple[float, float]
+    most: int
+
+
+def excess(noisy: Sequence[int], unit: int, noise: Noise, confidence: Fraction) -> Excess | None:
+    """What the noisy weights of the nodes say; None if they do not tell that anybody has more than counts."""
+    sure = float(noise.half_width([[1.0]], _SURE)[0])
+    filled = [j for j, weight in enumerate(noisy) if weight > sure]
+    if not filled:
+        return None
+    last = max(1, *filled)
+
+    def total(values: Sequence[int]) -> tuple[float, float]:
+        value = sum(v * n for v, n in zip(values, noisy, strict=False)) / unit
+        return value, float(noise.half_width([[v / unit for v in values if v] or [0.0]], confidence)[0])
+
+    return Excess(total([1] * (last + 1)), total(NODES[: last + 1]), NODES[last])
+
+
+Total: TypeAlias = tuple[float, float]
+"""The noisy total of a term over all groups, in rows or in the column's own unit, and how far it may be off."""
+
+
+def remarks(
+    measure: Measure, noisy: Sequence[int], noise: Noise, confidence: Fraction, totals: Mapping[str, Total], who: str
+) -> list[str]:
+    """What the noisy numbers say, in words; `totals` are known of some terms, by name."""
+    said, rest, unit = [], list(noisy), measure.unit
+    for term in measure.terms:
+        own, rest = rest[: len(NODES)], rest[len(NODES) :]
+        said.append(_given_away(term, excess(own, unit, noise, confidence), own, noise, confidence, totals.get(term.name)))
+    part = unit if measure.by_row else unit // _PART
+    near = float(noise.half_width([[1 / part]], confidence)[0])
+    for term in measure.ends:
+        (grid,) = term.partial.grids
+        for word, steps in (("lower", grid.first), ("upper", grid.last)):
+            number = rest.pop(0) / part
+            if number > near:
+                end = f"the {word} bound of {getattr(term.partial, 'what', 'the column')}, {four_digits(steps * grid.step)}"
+                each = "values are" if measure.by_row else "persons have values"
+                said.append(f"About {_count(number, near)} {each} at {end}, or beyond it.")
+    if measure.nobody:
+        number, near = rest.pop(0) / unit, float(noise.half_width([[1 / unit]], confidence)[0])
+        if number > near:
+            said.append(f"About {_count(number, near)} rows name no {who} and are left out.")
+    return said
+
+
+def _given_away(
+    term: Term, found: Excess | None, noisy: Sequence[int], noise: Noise, confidence: Fraction, total: Total | None
+) -> str:
+    """What the nodes of one term say."""
+    if found is None:
+        reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], confidence)[0])
+        most = max(sum(noisy) / WEIGHT, 0) + reach
+        return f"No sign that bounds cut off much of the {_what(term)}: at most about {math.ceil(most):,} persons have more."
+    row = size(term)[1] * (float(term.partial.unit) if term.partial.bounding == "clip" else 1.0)
+    amount, off = (x * term.quota.total * row for x in found.bounds)
+    text = f"Beyond the bounds: about {_count(*found.persons)} persons have more than counts"
+    if total is not None and (low := total[0] - total[1]) > 0:
+        less, more = max(amount - off, 0), amount + off
+        share = 100 * amount / (amount + total[0])
+        ends = 100 * less / (less + total[0] + total[1]), 100 * more / (more + low)
+        text += f", and about {share:.0f} % of the {_what(term)} ({ends[0]:.0f} to {ends[1]:.0f} %) was given away"
+    else:
+        text += f", and about {four_digits(amount)} ± {four_digits(off)} of the {_what(term)} was given away"
+    return f"{text}, not counting what lies over {found.most} times the bound: true totals are likely higher."
+
+
+def _count(number: float, off: float) -> str:
+    return f"{round(number):,} ± {math.ceil(off):,}"
+
+
+def _what(term: Term) -> str:
+    """What is bounded, in words."""
+    if term.partial.bounding == "once":
+        return "number of persons by group"
+    if term.partial.bounding == "scale" or not term.partial.grids:
+        return "rows"
+    return term.partial.label
