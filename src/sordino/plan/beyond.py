@@ -208,7 +208,7 @@ def _given_away(
     term: Term, found: Excess | None, noisy: Sequence[int], noise: Noise, confidence: Fraction, total: Total | None
 ) -> str:
     """What the nodes of one term say."""
-    if found is None:
+    if found is None or found.bounds[0] <= 0 or found.persons[0] <= 0:
         reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], confidence)[0])
         most = max(sum(noisy) / WEIGHT, 0) + reach
         return f"No sign that bounds cut off much of the {_what(term)}: at most about {math.ceil(most):,} persons have more."
