@@ -76,10 +76,11 @@ def preview(
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
 ) -> None:
-    """Show what a question would cost and how exact its answer would be. Free; no cell of the data is read.
+    """Show what a question would cost and how exact its answer would be. Free; of the data only public tables are read.
 
     Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
+    from sordino.engines.public_tables import read_public_tables
     from sordino.plan.cost import Cost
     from sordino.plan.explain import explain
     from sordino.plan.plan import make_plan
@@ -90,7 +91,7 @@ def preview(
     dataset = load(file)
     check_sources(dataset)
     meter = _meter(dataset, analyst)
-    plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
+    plan = make_plan(asked, read_public_tables(dataset, asked), Cost.offered(**offer), meter)
     if show_sql:
         say(f"{plan.sql()};")
         return

@@ -19,7 +19,7 @@ from sordino.plan.bind import ask
 from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.dialects import DEFAULT
-from sordino.plan.keys import Key, all_keys, bind_key
+from sordino.plan.keys import Key, all_keys, bind_keys
 from sordino.plan.price import Price
 from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
@@ -134,7 +134,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     rows = ask(query, dataset)
     whose = rows.whose
     _check_names(query)
-    keys = tuple(bind_key(_key_name(query, key), typed(key, rows.read)) for key in query.keys)
+    keys = bind_keys([(_key_name(query, key), typed(key, rows.read), rows.looked_up(key)) for key in query.keys])
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
