@@ -96,7 +96,8 @@ class Session:
 
         `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is the
         number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
-        with the smaller error; `key_delta` is spent on selecting private keys; `nonnegative` raises numbers to zero.
+        with the smaller error; `nonnegative` raises numbers to zero. `delta` is what selecting private keys spends of the
+        part that the owner keeps for it; by default as large a share of what is left as the question takes of epsilon.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.

@@ -200,7 +200,7 @@ class TestQuery:
 
     def test_private_keys_take_the_delta_that_is_offered(self, run: Any, folder: Path) -> None:
         sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
-        shown = run("query", "visits.toml", sql, "--epsilon", "1.5", "--key-delta", "1e-7", "--format", "csv")
+        shown = run("query", "visits.toml", sql, "--epsilon", "1.5", "--delta", "1e-7", "--format", "csv")
         assert "and delta 1e-07 for keys" in shown.stderr
         assert payments(folder)[0].receipt.charge.delta <= Fraction(1, 10**7)
 

@@ -59,7 +59,9 @@ Rows = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="A number of rows to assume, where the error depends on it.")
 ]
 Mechanism = Annotated[Noise | None, typer.Option(help="The noise; the one with the smaller error unless told.")]
-KeyDelta = Annotated[str | None, typer.Option(metavar="NUMBER", help="The delta to spend on selecting private keys.")]
+Delta = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="What private keys may spend of the delta kept for them; else a share.")
+]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
 
 
@@ -71,7 +73,7 @@ def preview(
     confidence: Confidence = "0.95",
     rows: Rows = None,
     mechanism: Mechanism = None,
-    key_delta: KeyDelta = None,
+    delta: Delta = None,
     nonnegative: Nonnegative = False,
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
@@ -86,7 +88,7 @@ def preview(
     from sordino.plan.plan import make_plan
     from sordino.query.front.sql import parse
 
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, delta, nonnegative)
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
@@ -109,7 +111,7 @@ def query(
     confidence: Confidence = "0.95",
     rows: Rows = None,
     mechanism: Mechanism = None,
-    key_delta: KeyDelta = None,
+    delta: Delta = None,
     nonnegative: Nonnegative = False,
     analyst: Analyst = None,
     format_: Annotated[
@@ -135,7 +137,7 @@ def query(
     """
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, delta, nonnegative)
     text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
@@ -292,17 +294,15 @@ def read_question(sql: str) -> str:
 
 def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
-    key_delta: str | None, nonnegative: bool,
+    delta: str | None, nonnegative: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `Session.sql`, in exact numbers."""
     if (epsilon is None) == (not error):
         value = "neither --epsilon nor --error" if epsilon is None else "both --epsilon and --error"
         rule = "a question is priced by its epsilon or by the error it may have"
         raise InvalidInput(value, rule, "Write --epsilon 0.1, or --error 50.")
-    numbers = {"epsilon": epsilon, "confidence": confidence, "rows": rows, "key_delta": key_delta}
-    given: dict[str, Any] = {
-        name: exact(text, f"--{name.replace('_', '-')}") for name, text in numbers.items() if text is not None
-    }
+    numbers = {"epsilon": epsilon, "confidence": confidence, "rows": rows, "delta": delta}
+    given: dict[str, Any] = {name: exact(text, f"--{name}") for name, text in numbers.items() if text is not None}
     if error:
         given["error"] = _errors(error)
     return {**given, "mechanism": None if mechanism is None else mechanism.value, "nonnegative": nonnegative}

@@ -140,7 +140,7 @@ def query(
     epsilon: ask.Epsilon = None,
     error: ask.Error = None,
     mechanism: ask.Mechanism = None,
-    key_delta: ask.KeyDelta = None,
+    delta: ask.Delta = None,
     against: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A declaration of the neighbouring table, instead of leaving persons out."),
@@ -156,7 +156,7 @@ def query(
     Example: sordino audit query visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
     filing = Filing.chosen(form, output)
-    offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, key_delta, False)
+    offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, delta, False)
     text = ask.read_question(sql)
     pair = [load(given) for given in (file, against) if given is not None]
     from sordino.audit.replayed.replay import replay as replayed

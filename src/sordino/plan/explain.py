@@ -122,7 +122,9 @@ def _keys(plan: Plan, i: int) -> str:
     table = None if key.looked_up is None else key.looked_up.table
     if key.values is not None:
         return f"{how_many([key]):,} public keys, every one answered"
-    if table is None or (table.contents is not None and plan.whose.public):
+    if plan.whose.public:
+        return "every key that the public table has"
+    if table is None:
         return "private keys, selected with noise"
     why = "all its values, if it is read and they are not too many" if table.contents is None else "too many to answer each"
     return f"private keys, selected with noise ({table.name} is public: {why})"

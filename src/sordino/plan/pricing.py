@@ -11,17 +11,18 @@ from fractions import Fraction
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.errors import InvalidInput
+from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.plan.cost import Cost
 from sordino.plan.price import Price, price
 from sordino.plan.releases import Family, Keys, Release, Sums
 from sordino.privacy.exact import readable
+from sordino.privacy.float_search import rough_log
 
 __all__ = ["best_price"]
 
 Asked = Sequence[Release]
 Errors = Callable[[Price], dict[str, float | None]]
-_KEY_SHARE = Fraction(1, 10)
+_LEAST_SHARE, _MOST_SHARE, _LEAST_DELTA = 0.001, 0.5, Fraction(1, 10**300)
 _LEAST, _MOST = Fraction(1, 10**6), Fraction(1000)
 
 
@@ -70,12 +71,36 @@ def _families(asked: Asked, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
 
 
 def _offer(asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
-    key_delta = cost.key_delta or meter.reserved_delta * _KEY_SHARE
-    if not key_delta and any(isinstance(one, Keys) and not one.public for one in asked):
+    """The price of one family at one epsilon, with the delta for private keys that was asked for, or a share of the rest."""
+    delta = cost.delta
+    if delta is None and any(isinstance(one, Keys) and not one.public for one in asked):
+        left = _expect_delta(meter)
+        delta = _delta_for(price(asked, family, epsilon, meter.free_delta, left).charge, left, meter)
+    return price(asked, family, epsilon, meter.free_delta, delta or Fraction(0))
+
+
+def _expect_delta(meter: TwoMeterFilter) -> Fraction:
+    """What is left of the delta that the owner keeps for private keys; refused if there is none."""
+    kept, left = meter.reserved_delta, meter.remaining.delta
+    declared = 'declare the keys: type = "category", values = [...]'
+    if not kept:
         rule = "selecting private keys needs a delta kept for it, and this budget keeps none"
-        hint = 'Set key_delta in [budget], or declare the keys: type = "category", values = [...].'
-        raise InvalidInput(f"key_delta = {readable(meter.reserved_delta)}", rule, hint)
-    return price(asked, family, epsilon, meter.free_delta, key_delta)
+        raise InvalidInput("key_delta = 0", rule, f"Set key_delta in [budget], or {declared}.")
+    if left < _LEAST_DELTA:
+        rest = f"nothing of the delta {readable(kept)} that is kept for them"
+        raise BudgetExceeded("a delta for its private keys", rest, f"Raise key_delta in [budget], or {declared}.")
+    return left
+
+
+def _delta_for(charge: Charge, left: Fraction, meter: TwoMeterFilter) -> Fraction:
+    """As large a share of what is left of delta as the charge takes of the better meter, rounded down.
+
+    n equal questions that use a meter up so get equal deltas, and all fit. At least a thousandth is taken, below which a
+    group needs hardly more persons to be shown, and at most half, so that it never ends.
+    """
+    share = min(max(_share(charge, meter), _LEAST_SHARE), _MOST_SHARE)
+    unit = Fraction(10) ** (math.floor(rough_log(left * Fraction(share)) / math.log(10)) - 2)
+    return max(math.floor(left * Fraction(share) / unit) * unit, _LEAST_DELTA)
 
 
 def _reaching(asked: Asked, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> Price:
