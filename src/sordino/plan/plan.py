@@ -5,6 +5,7 @@ Every error that a user can make is raised here, before anything is spent or any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -61,7 +62,7 @@ class Plan:
     @property
     def sums(self) -> tuple[Sums, ...]:
         """The releases of noisy sums."""
-        return tuple(release for release in self.releases if isinstance(release, Sums))
+        return self.price.sums
 
     @property
     def drawn(self) -> tuple[Drawn, ...]:
@@ -168,7 +169,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     if private:
         asked.append(Keys("keys", who, weight, None))
     asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
-    price, note = best_price(asked, cost, meter, _errors(query, cost))
+    price, note = best_price(asked, cost, meter, _errors(query, cost), _widths(query, cost))
 
     statement = None
     if terms or private:
@@ -291,3 +292,28 @@ def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float 
         return found
 
     return errors
+
+
+def _widths(query: tree.Query, cost: Cost) -> Callable[[Price, float], list[float]]:
+    """The half-widths of all aggregates; of arithmetic whose error depends on data, in the mean those of its parts."""
+    confidence = float(cost.confidence)
+
+    def widths(price: Price, rows: float) -> list[float]:
+        find, found = partial(_answering, price.releases), []
+        for output in query.outputs:
+            if not (parts := tree.aggregates_in(output.value)):
+                continue
+            alone = isinstance(output.value, tree.Aggregate)
+            whole = None if alone else arithmetic.error(output.value, find, cost.confidence)
+            if whole is None:
+                each = [find(part).error(part, confidence, float(cost.rows or rows)) for part in parts]
+                known = [width for width in each if width is not None and math.isfinite(width)]
+                whole = _geometric_mean(known) if known else math.inf
+            found.append(whole)
+        return found
+
+    return widths
+
+
+def _geometric_mean(widths: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, widths)) / len(widths)) if all(widths) else 0.0
