@@ -175,7 +175,7 @@ class _Questions:
             ("rows", self.amount),
             ("confidence", lambda: c.choice(_CONFIDENCES)),
             ("mechanism", lambda: c.choice(["laplace", "gaussian"])),
-            ("key_delta", lambda: c.choice([1e-300, 1e-100, 1e-8, 0.2])),
+            ("delta", lambda: c.choice([1e-300, 1e-100, 1e-8, 0.2])),
             ("nonnegative", lambda: True),
         ):
             if c.random() < 0.3:

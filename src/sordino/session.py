@@ -23,6 +23,7 @@ from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine, Opener
 from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
+from sordino.engines.public_tables import completed, public_tables
 from sordino.errors import EngineFailed, InvalidInput, SordinoError
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
@@ -30,13 +31,14 @@ from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import show
-from sordino.query.dataset import Dataset
+from sordino.query import tree
+from sordino.query.dataset import Dataset, Table
 from sordino.query.declaration import python_ledger
 from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
-from sordino.query.tree import Join, Query, Rows, Source, Subquery, Table, UnionAll
+from sordino.query.tree import Join, Query, Rows, Source, Subquery, UnionAll
 from sordino.release import rehearse, release
 
 __all__ = ["Session"]
@@ -80,6 +82,7 @@ class Session:
         opener = _opener(engine, memory, threads)
         self.analyst = None if analyst is None else checked_analyst(analyst)
         self._process: int | None = os.getpid()
+        self._public: dict[str, Table] = {}
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
@@ -93,7 +96,8 @@ class Session:
 
         `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is the
         number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
-        with the smaller error; `key_delta` is spent on selecting private keys; `nonnegative` raises numbers to zero.
+        with the smaller error; `nonnegative` raises numbers to zero. `delta` is what selecting private keys spends of the
+        part that the owner keeps for it; by default as large a share of what is left as the question takes of epsilon.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.
@@ -107,7 +111,7 @@ class Session:
     def person_of(self, name: str, source: Source) -> str | None:
         """The column that names the person in the first table of a source, as far as that is a declared table."""
         del name
-        while not isinstance(source, Table):
+        while not isinstance(source, tree.Table):
             match source:
                 case Join(left):
                     source = left
@@ -162,13 +166,22 @@ class Session:
 
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
-        """What a query would run and cost; free, and no data are read."""
+        """What a query would run and cost; free, and no data are read but public tables."""
         return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**offer))
 
     def _plan(self, query: Query, cost: Cost) -> Plan:
-        plan = make_plan(query, self.dataset, cost, self.ledger.meter(self.analyst))
+        plan = make_plan(query, self._completed(query), cost, self.ledger.meter(self.analyst))
         rehearse(plan, self._engine.dialect)
         return plan
+
+    def _completed(self, query: Query) -> Dataset:
+        """The declaration with what the public tables of a question hold, each of which is read once."""
+        if self._process == os.getpid():  # else there is no engine, and nothing will be answered
+            for table in public_tables(self.dataset, query):
+                if table.name not in self._public:
+                    read = partial(completed, table, self._engine.run)
+                    self._public[table.name] = interruptible(read, self._engine.interrupt)
+        return self.dataset.with_tables({**self.dataset.tables, **self._public}) if self._public else self.dataset
 
     @property
     def remaining(self) -> Remaining:

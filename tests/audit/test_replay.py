@@ -414,7 +414,7 @@ def test_sessions_inside_a_function() -> None:
         "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM data GROUP BY city HAVING n > 1 ORDER BY a DESC LIMIT 5",
         "SELECT MEDIAN(age) AS m, COUNT(*) AS n FROM data WHERE age > 30",
     )
-    ask = asks(*questions, epsilon=1, key_delta=1e-4)
+    ask = asks(*questions, epsilon=1, delta=1e-4)
     report = replay(ask, TABLE, TABLE.slice(2), epsilon=2, delta=1e-3, neighbors="unchecked", tapes=1)
     assert report.verdict is Verdict.HOLDS, report.summary
     assert [row[0] for row in report.grids[0].rows if row[0]] == ["1", "2"]

@@ -200,7 +200,7 @@ class TestQuery:
 
     def test_private_keys_take_the_delta_that_is_offered(self, run: Any, folder: Path) -> None:
         sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
-        shown = run("query", "visits.toml", sql, "--epsilon", "1.5", "--key-delta", "1e-7", "--format", "csv")
+        shown = run("query", "visits.toml", sql, "--epsilon", "1.5", "--delta", "1e-7", "--format", "csv")
         assert "and delta 1e-07 for keys" in shown.stderr
         assert payments(folder)[0].receipt.charge.delta <= Fraction(1, 10**7)
 
@@ -474,3 +474,15 @@ class TestWhatASecondReviewFound:
         assert after.count > before.count
         assert (after.sources, after.paths) == (before.sources, before.paths)
         assert before.sources
+
+
+def test_a_preview_reads_public_tables_so_that_it_has_the_price_of_the_answer(run: Any, folder: Path) -> None:
+    (folder / "cities.csv").write_text("city,canton\nBern,BE\nThun,BE\nBasel,BS\n")
+    with (folder / "visits.toml").open("a") as declaration:
+        declaration.write('[tables.cities]\nsource = "cities.csv"\npublic = true\nkey = ["city"]\n[tables.cities.columns]\n')
+        declaration.write('city = { type = "text" }\ncanton = { type = "text" }\n')
+    sql = "SELECT canton, COUNT(*) AS n FROM visits JOIN cities USING (city) GROUP BY canton"
+    told = run("preview", "visits.toml", sql, "--epsilon", "0.5")
+    assert "canton: 2 public keys, every one answered" in told.output
+    answered = run("query", "visits.toml", sql, "--epsilon", "0.5", "--format", "csv")
+    assert [line.split(",")[0] for line in answered.stdout.splitlines()] == ["canton", "BE", "BS"]

@@ -241,16 +241,21 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
 }  # fmt: skip
 
 
+def _sums(plug: Plug) -> int:
+    """How many sums ran: what a public table holds may be read before a refusal."""
+    return sum(1 for statement in plug.runs if statement.sums)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_before_anything_is_spent(name: str, session: so.Session, plug: Plug) -> None:
     bad, construct, rule, hint, works = REFUSED[name]
-    left, ran = session.remaining, len(plug.runs)
+    left, ran = session.remaining, _sums(plug)
     for ask in (session.sql, session.preview):
         with pytest.raises(InvalidInput) as refused:
             ask(bad, epsilon=0.01)
         for pattern, text in ((construct, refused.value.value), (rule, refused.value.rule), (hint, refused.value.hint)):
             assert re.search(pattern, text), (pattern, str(refused.value))
-    assert (session.remaining, len(plug.runs)) == (left, ran)
+    assert (session.remaining, _sums(plug)) == (left, ran)
     if advice := re.search(r"Write (JOIN .+?), or", refused.value.hint):
         assert advice[1] in works.replace("orders AS other", "other")
     session.sql(works, epsilon=0.01)

@@ -68,7 +68,7 @@ def test_joined_texts_are_public_where_both_lists_are(session: so.Session) -> No
 
 def test_joined_texts_of_the_data_are_private_keys(session: so.Session) -> None:
     sql = "SELECT LOWER(city) || '/' || ward AS k, COUNT(*) AS n FROM visits GROUP BY k"
-    rows = session.sql(sql, epsilon=1000, key_delta=0.1).to_arrow().to_pylist()
+    rows = session.sql(sql, epsilon=1000, delta=0.1).to_arrow().to_pylist()
     pairs = zip(CITIES, WARDS, strict=True)
     assert {row["k"]: round(row["n"]) for row in rows} == Counter(f"{c.lower()}/{w}" for c, w in pairs if c and w)
     sql = "SELECT COUNT(*) AS n FROM visits WHERE city ILIKE 'U%' AND city || ward <> 'x'"

@@ -23,7 +23,7 @@ def session() -> so.Session:
 @pytest.mark.parametrize(
     ("given", "meant"),
     [("eps", "epsilon"), ("epsilom", "epsilon"), ("Epsilon", "epsilon"), ("err", "error"), ("accuracy", "error"),
-     ("delta", "key_delta"), ("noise", "mechanism"), ("conf", "confidence"), ("non_negative", "nonnegative")],
+     ("key_delta", "delta"), ("noise", "mechanism"), ("conf", "confidence"), ("non_negative", "nonnegative")],
 )  # fmt: skip
 def test_unknown_names_say_what_was_meant(given: str, meant: str, session: so.Session) -> None:
     passed: Any = {given: 1}

@@ -125,7 +125,8 @@ def _times(cost: Fraction, left: Fraction) -> float:
 def delta_refusal(charge: Charge, left: Fraction) -> BudgetExceeded:
     """What a charge is told whose delta does not fit."""
     rest = f"{brief(max(left, Fraction(0)), up=False)} of the reserved delta"
-    cost, hint = f"delta {brief(charge.delta, up=True)}", "Raise reserved_delta, or ask for public keys only."
+    hint = "Ask with a smaller delta, or for public keys only; or raise the reserved delta."
+    cost = f"delta {brief(charge.delta, up=True)}"
     return BudgetExceeded(cost, rest, hint)
 
 

@@ -60,7 +60,9 @@ Rows = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="A number of rows to assume, where the error depends on it.")
 ]
 Mechanism = Annotated[Noise | None, typer.Option(help="The noise; the one with the smaller error unless told.")]
-KeyDelta = Annotated[str | None, typer.Option(metavar="NUMBER", help="The delta to spend on selecting private keys.")]
+Delta = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="What private keys may spend of the delta kept for them; else a share.")
+]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
 Bias = Annotated[
     bool | None,
@@ -79,7 +81,7 @@ def preview(
     confidence: Confidence = "0.95",
     rows: Rows = None,
     mechanism: Mechanism = None,
-    key_delta: KeyDelta = None,
+    delta: Delta = None,
     nonnegative: Nonnegative = False,
     bias: Bias = None,
     max_rows: MaxRows = None,
@@ -88,22 +90,23 @@ def preview(
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
 ) -> None:
-    """Show what a question would cost and how exact its answer would be. Free; no cell of the data is read.
+    """Show what a question would cost and how exact its answer would be. Free; of the data only public tables are read.
 
     Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
+    from sordino.engines.public_tables import read_public_tables
     from sordino.plan.cost import Cost
     from sordino.plan.explain import explain
     from sordino.plan.plan import make_plan
     from sordino.query.front.sql import parse
 
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bias, bounds)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds)
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
     meter = _meter(dataset, analyst)
-    plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
+    plan = make_plan(asked, read_public_tables(dataset, asked), Cost.offered(**offer), meter)
     if show_sql:
         say(f"{plan.sql()};")
         return
@@ -121,7 +124,7 @@ def query(
     confidence: Confidence = "0.95",
     rows: Rows = None,
     mechanism: Mechanism = None,
-    key_delta: KeyDelta = None,
+    delta: Delta = None,
     nonnegative: Nonnegative = False,
     bias: Bias = None,
     max_rows: MaxRows = None,
@@ -152,7 +155,7 @@ def query(
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bias, bounds)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds)
     text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
@@ -309,17 +312,15 @@ def read_question(sql: str) -> str:
 
 def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
-    key_delta: str | None, nonnegative: bool, bias: bool | None, bounds: Bounds,
+    delta: str | None, nonnegative: bool, bias: bool | None, bounds: Bounds,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `Session.sql`, in exact numbers."""
     if (epsilon is None) == (not error):
         value = "neither --epsilon nor --error" if epsilon is None else "both --epsilon and --error"
         rule = "a question is priced by its epsilon or by the error it may have"
         raise InvalidInput(value, rule, "Write --epsilon 0.1, or --error 50.")
-    numbers = {"epsilon": epsilon, "confidence": confidence, "rows": rows, "key_delta": key_delta}
-    given: dict[str, Any] = {
-        name: exact(text, f"--{name.replace('_', '-')}") for name, text in numbers.items() if text is not None
-    }
+    numbers = {"epsilon": epsilon, "confidence": confidence, "rows": rows, "delta": delta}
+    given: dict[str, Any] = {name: exact(text, f"--{name}") for name, text in numbers.items() if text is not None}
     if error:
         given["error"] = _errors(error)
     kind = None if mechanism is None else mechanism.value

@@ -141,7 +141,7 @@ def query(
     epsilon: ask.Epsilon = None,
     error: ask.Error = None,
     mechanism: ask.Mechanism = None,
-    key_delta: ask.KeyDelta = None,
+    delta: ask.Delta = None,
     bias: ask.Bias = None,
     max_rows: ask.MaxRows = None,
     max_rows_per_group: ask.MaxRowsPerGroup = None,
@@ -162,7 +162,7 @@ def query(
     """
     filing = Filing.chosen(form, output)
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, key_delta, False, bias, bounds)
+    offer = ask.read_offer(epsilon, error, "0.95", None, mechanism, delta, False, bias, bounds)
     text = ask.read_question(sql)
     pair = [load(given) for given in (file, against) if given is not None]
     from sordino.audit.replayed.replay import replay as replayed

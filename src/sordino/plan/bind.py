@@ -17,7 +17,7 @@ from sordino.errors import InvalidInput
 from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.joins import joined, marked
 from sordino.plan.names import Names, conjuncts, find, outermost
-from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, Lookup, Relation, Scan, Whose
+from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, LookedUp, Lookup, Relation, Scan, Whose
 from sordino.plan.rows import mentioned, select_rows
 from sordino.plan.statement import Lines, Values
 from sordino.plan.subqueries import derived, distinct, per_person, union
@@ -28,7 +28,7 @@ from sordino.query.meaning.expressions import condition
 from sordino.query.typed import Typed
 from sordino.query.types import Nothing, Number, Text
 
-__all__ = ["Asked", "ask"]
+__all__ = ["Asked", "ask", "public_scan"]
 
 
 _COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">=", "in"})
@@ -60,6 +60,10 @@ class Asked:
         """Whether an expression is a column declared without NULLs. Privacy does not rest on it."""
         return isinstance(expression, tree.Column) and not self.names.value(expression).nullable
 
+    def looked_up(self, expression: tree.Expression) -> LookedUp | None:
+        """The column of a public table that an expression is, if it is one."""
+        return self.names.value(expression).looked_up if isinstance(expression, tree.Column) else None
+
     @property
     def keeps_nobody(self) -> bool:
         """Whether rows without a person reach the end of the relation, so that they can be counted there."""
@@ -89,11 +93,19 @@ class Asked:
 
 def ask(query: tree.Query, declared: dataset.Dataset) -> Asked:
     """The rows of a question; refuses what is not declared, and what would mix persons."""
-    binder = _Binder(declared)
+    binder = _Binder(declared.tables)
     relation, first = binder.source(query.source), _first(query.source)
     conditions = [] if query.where is None else conjuncts(query.where)
     relation, where = binder.conditions(relation, first, conditions)
     return Asked(relation, Names(relation, first), tuple(where))
+
+
+def public_scan(table: dataset.Table) -> Scan:
+    """The rows of a public table, cleaned."""
+    scan = _Binder({table.name: table}).source(tree.Table(table.name))
+    if not isinstance(scan, Scan):
+        raise AssertionError(f"the rows of {table.name} are those of persons")
+    return replace(scan, fields=tuple(replace(field, raw=None) for field in scan.fields))
 
 
 def _first(source: tree.Source) -> str:
@@ -105,8 +117,8 @@ def _first(source: tree.Source) -> str:
 class _Binder:
     """Makes relations, whose columns all have aliases of their own."""
 
-    def __init__(self, declared: dataset.Dataset) -> None:
-        self._tables = declared.tables
+    def __init__(self, tables: Mapping[str, dataset.Table]) -> None:
+        self._tables = tables
         self._count = 0
         self._scans = 0
 
@@ -135,13 +147,15 @@ class _Binder:
     def _table(self, table: dataset.Table, name: str) -> Scan | Join:
         """The rows of a declared table; of one with a `via` beside the parent rows whose persons are theirs."""
         fields = []
+        look = f"{name} from c{self._count} on"
         for declared, cells in table.columns.items():
             kind = cells.type
             listed = kind.values if isinstance(kind, Text) else None
             raw = cells if listed is not None and not reading.is_long(listed) else None
             nullable = isinstance(kind, Nothing) or kind.nullable
             cleaned = kind if isinstance(kind, Nothing) else replace(kind, nullable=True)
-            fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable))
+            public = LookedUp(table, look, declared) if table.public else None
+            fields.append(Field(declared, name, self._fresh(), cleaned, raw=raw, nullable=nullable, looked_up=public))
         parent = None if table.via is None else self._table(self._tables[table.via.parent], table.via.parent)
         person = table.person if parent is None else _inherited(table, parent.whose.who)
         if person is not None and table.has_persons:

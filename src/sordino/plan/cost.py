@@ -28,7 +28,8 @@ class Cost:
     """Exactly one of epsilon and error; the others have public defaults.
 
     `error` is the half-width that every aggregate (or each named one) may have with probability `confidence`; where it
-    depends on the number of rows of a group, `rows` is the number to assume. `key_delta` is spent on selecting private keys.
+    depends on the number of rows of a group, `rows` is the number to assume. `delta` is spent where private keys are
+    selected, of the part that the owner keeps for them; None is a share of what is left of it (`pricing.py`).
     With `bias` a part of the charge measures what lies beyond the bounds; unless told, where persons are bounded.
     The last three say how much of one person counts, where that should be less than the owner allows.
     """
@@ -38,7 +39,7 @@ class Cost:
     confidence: Fraction = Fraction(19, 20)
     mechanism: Literal["laplace", "gaussian"] | None = None
     rows: Fraction | None = None
-    key_delta: Fraction | None = None
+    delta: Fraction | None = None
     nonnegative: bool = False
     bias: bool | None = None
     max_rows: int | None = None
@@ -58,7 +59,7 @@ class Cost:
         confidence: Number = 0.95,
         mechanism: Any = None,
         rows: Number | None = None,
-        key_delta: Number | None = None,
+        delta: Number | None = None,
         nonnegative: bool = False,
         bias: bool | None = None,
         max_rows: int | None = None,
@@ -82,17 +83,17 @@ class Cost:
             allowed = {str(name): _amount(f"error of {name}", x) for name, x in error.items()}
         elif error is not None:
             allowed = _amount("error", error)
-        delta = None if key_delta is None else open_unit("key_delta", key_delta, "Pass a small number such as 1e-8.").lower
-        if delta is not None and delta * 10**300 < 1:
-            rule = "key_delta must be at least 1e-300"
-            raise InvalidInput(f"key_delta={show(key_delta)}", rule, "Pass a small number such as 1e-8.")
+        spent = None if delta is None else open_unit("delta", delta, "Pass a small number such as 1e-8.").lower
+        if spent is not None and spent * 10**300 < 1:
+            rule = "delta must be at least 1e-300"
+            raise InvalidInput(f"delta={show(delta)}", rule, "Pass a small number such as 1e-8.")
         return cls(
             None if epsilon is None else _amount("epsilon", epsilon, _MOST_EPSILON),
             allowed,
             _short(open_unit("confidence", confidence).upper, up=True),
             mechanism,
             None if rows is None else _amount("rows", rows),
-            None if delta is None else _short(delta, _FINEST_DELTA),
+            None if spent is None else _short(spent, _FINEST_DELTA),
             bool(nonnegative),
             _yes_or_no("bias", bias),
             *(_bound(*given) for given in zip(NAMES, (max_rows, max_rows_per_group, max_groups), strict=True)),

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sordino.errors import visible
+from sordino.plan.keys import how_many
 from sordino.plan.price import BEYOND
 from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
@@ -151,10 +152,16 @@ def _depends(plan: Plan, name: str) -> bool:
 
 
 def _keys(plan: Plan, i: int) -> str:
-    values = plan.keys[i].values
-    if values is None:
+    key = plan.keys[i]
+    table = None if key.looked_up is None else key.looked_up.table
+    if key.values is not None:
+        return f"{how_many([key]):,} public keys, every one answered"
+    if plan.whose.public:
+        return "every key that the public table has"
+    if table is None:
         return "private keys, selected with noise"
-    return f"{len(values):,} public keys, every one answered"
+    why = "all its values, if it is read and they are not too many" if table.contents is None else "too many to answer each"
+    return f"private keys, selected with noise ({table.name} is public: {why})"
 
 
 def _price(plan: Plan) -> str:

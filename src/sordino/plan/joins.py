@@ -17,7 +17,7 @@ from sordino.plan.relations import PERSON, Field, Join, Lookup, Relation, Scan, 
 from sordino.query import dataset, tree
 from sordino.query.meaning.expressions import condition
 from sordino.query.meaning.functions import FUNCTIONS
-from sordino.query.types import Number, Truth
+from sordino.query.types import Number, Text, Truth
 
 __all__ = ["expect_same_persons", "joined", "marked"]
 
@@ -61,12 +61,23 @@ def _lookup(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs) -> Relati
         raise InvalidInput(f"JOIN {table.name} ON {', '.join(sorted(on))}", rule, hint)
     taken = {field.name.casefold() for field in rows.fields}
     shown = tuple(replace(field, hidden=field.name.casefold() in taken, nullable=True) for field in public.fields)
-    fields = (*shown, *rows.fields) if swapped else (*rows.fields, *shown)
-    matches = [_equal(ours.value(one), theirs.value(other), f"JOIN {table.name}") for one, other in pairs]
+    both = [(ours.value(one), theirs.value(other)) for one, other in pairs]
+    matches = [_equal(*pair, f"JOIN {table.name}") for pair in both]
     if join.condition is not None:
         rule = "a public table is looked up by equal columns"
         raise InvalidInput(f"JOIN {table.name}", rule, "Put other conditions into WHERE.")
+    sides = [(right, left) if swapped else (left, right) for left, right in both]
+    found = {own.alias: public for own, public in sides if join.kind == "inner"}
+    own = tuple(_found(field, found[field.alias]) if field.alias in found else field for field in rows.fields)
+    fields = (*shown, *own) if swapped else (*own, *shown)
     return Lookup(rows, public, exp.and_(*matches, copy=False), fields, join.kind)
+
+
+def _found(ours: Field, theirs: Field) -> Field:
+    """Text that equals a public column wherever there is a row: its values are among the public ones."""
+    known = theirs.type.values if isinstance(theirs.type, Text) else None
+    free = isinstance(ours.type, Text) and ours.type.values is None and ours.domain is None
+    return replace(ours, domain=known, looked_up=theirs.looked_up) if known is not None and free else ours
 
 
 def _same_persons(join: tree.Join, ours: Names, theirs: Names, pairs: Pairs, tables: Tables) -> Relation:

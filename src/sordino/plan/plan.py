@@ -5,6 +5,7 @@ Every error that a user can make is raised here, before anything is spent or any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -20,7 +21,7 @@ from sordino.plan.bind import Asked, ask
 from sordino.plan.channels import Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.dialects import DEFAULT
-from sordino.plan.keys import Key, all_keys, bind_key
+from sordino.plan.keys import Key, all_keys, bind_keys
 from sordino.plan.price import Price, price
 from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
@@ -66,7 +67,7 @@ class Plan:
     @property
     def sums(self) -> tuple[Sums, ...]:
         """The releases of noisy sums."""
-        return tuple(release for release in self.releases if isinstance(release, Sums))
+        return self.price.sums
 
     @property
     def drawn(self) -> tuple[Drawn, ...]:
@@ -131,7 +132,8 @@ class Plan:
         asked = [replace(release, who=who, share=None) for release in self.releases]
         families = {now.family} if self.cost.mechanism else {now.family, "laplace"}
         offers = [price(asked, family, now.epsilon, now.noise_delta, share.delta) for family in sorted(families)]
-        return _errors(self.query, self.cost)(min(offers, key=lambda offer: offer.spread))
+        errors = map(_errors(self.query, self.cost), offers)
+        return min(errors, key=lambda each: _geometric_mean([error for error in each.values() if error] or [1.0]))
 
     def explain(self) -> str:
         """The plan in words."""
@@ -152,7 +154,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     rows = ask(query, dataset)
     whose = rows.whose
     _check_names(query)
-    keys = tuple(bind_key(_key_name(query, key), typed(key, rows.read)) for key in query.keys)
+    keys = bind_keys([(_key_name(query, key), typed(key, rows.read), rows.looked_up(key)) for key in query.keys])
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
@@ -192,7 +194,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     if measure is not None:
         asked.append(Beyond("beyond", who, measure.unit, None, measure))
     asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
-    best, note = best_price(asked, cost, meter, _errors(query, cost))
+    best, note = best_price(asked, cost, meter, _errors(query, cost), _widths(query, cost))
 
     statement = None
     if terms or private or measure is not None:
@@ -329,3 +331,28 @@ def _errors(query: tree.Query, cost: Cost) -> Callable[[Price], dict[str, float 
         return found
 
     return errors
+
+
+def _widths(query: tree.Query, cost: Cost) -> Callable[[Price, float], list[float]]:
+    """The half-widths of all aggregates; of arithmetic whose error depends on data, in the mean those of its parts."""
+    confidence = float(cost.confidence)
+
+    def widths(price: Price, rows: float) -> list[float]:
+        find, found = partial(_answering, price.releases), []
+        for output in query.outputs:
+            if not (parts := tree.aggregates_in(output.value)):
+                continue
+            alone = isinstance(output.value, tree.Aggregate)
+            whole = None if alone else arithmetic.error(output.value, find, cost.confidence)
+            if whole is None:
+                each = [find(part).error(part, confidence, float(cost.rows or rows)) for part in parts]
+                known = [width for width in each if width is not None and math.isfinite(width)]
+                whole = _geometric_mean(known) if known else math.inf
+            found.append(whole)
+        return found
+
+    return widths
+
+
+def _geometric_mean(widths: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, widths)) / len(widths)) if all(widths) else 0.0

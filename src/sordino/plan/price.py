@@ -1,4 +1,4 @@
-"""From an epsilon to noise and charge: every release gets an equal part, and the family with the smaller error is chosen.
+"""From an epsilon to noise and charge: every release gets an equal part of it. Which family is chosen says `pricing.py`.
 
 One family serves all sums of a query, because a person in many groups is scaled in that family's norm. Laplace noise of
 scale l1/epsilon_j is pure; J Gaussian noises together are (epsilon, delta)-private by mu = largest_mu(epsilon, delta), each
@@ -41,17 +41,15 @@ class Price:
         return _tidy(sum((release.charge for release in self.releases), NOTHING))
 
     @property
+    def sums(self) -> tuple[Sums, ...]:
+        """The releases of noisy sums."""
+        return tuple(release for release in self.releases if isinstance(release, Sums))
+
+    @property
     def delta(self) -> Fraction:
         """That of Gaussian noise, and that of selecting keys."""
         selected = any(isinstance(release, Keys) for release in self.releases)
         return self.noise_delta + (self.charge.delta if selected else Fraction(0))
-
-    @property
-    def spread(self) -> float:
-        """The sum of the logarithms of the standard deviations, by which families are compared."""
-        factor = math.sqrt(2) if self.family == "laplace" else 1.0
-        noises = (release.mechanism for release in self.releases if isinstance(release, Sums))
-        return sum(math.log(factor * float(noise.scale)) for noise in noises if noise is not None)
 
 
 def price(asked: Sequence[Release], family: Family, epsilon: Fraction, delta: Fraction, key_delta: Fraction) -> Price:

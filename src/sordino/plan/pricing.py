@@ -1,6 +1,7 @@
 """Which noise, and how much of it: the smallest error for an epsilon, or the smallest charge for an error.
 
-Both look at what the session's meters still allow, which is public, and never at data.
+The error is that of what the reader will see, the geometric mean of the half-widths of all outputs. Both look at what the
+session's meters still allow, which is public, and never at data.
 """
 
 from __future__ import annotations
@@ -11,42 +12,60 @@ from fractions import Fraction
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.errors import InvalidInput
+from sordino.errors import BudgetExceeded, InvalidInput
 from sordino.plan.cost import Cost
 from sordino.plan.price import Price, price
 from sordino.plan.releases import Family, Keys, Release, Sums
 from sordino.privacy.exact import readable
+from sordino.privacy.float_search import rough_log
 
 __all__ = ["best_price"]
 
 Asked = Sequence[Release]
 Errors = Callable[[Price], dict[str, float | None]]
-_KEY_SHARE = Fraction(1, 10)
+Widths = Callable[[Price, float], list[float]]
+"""The half-widths of all that is shown, where they depend on the number of rows for one that is assumed."""
+_ROWS = 1000
+_LEAST_SHARE, _MOST_SHARE, _LEAST_DELTA = 0.001, 0.5, Fraction(1, 10**300)
 _LEAST, _MOST = Fraction(1, 10**6), Fraction(1000)
 
 
-def best_price(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
+def best_price(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors, widths: Widths) -> tuple[Price, str]:
     """The price for the epsilon or for the error that was offered, and in words why this one."""
     if cost.epsilon is not None:
-        best, why = _chosen(asked, cost.epsilon, cost, meter)
+        best, why = _chosen(asked, cost.epsilon, cost, meter, widths)
     else:
         best, why = _cheapest(asked, cost, meter, errors)
     return best, why if meter.allows(best.charge) else f"{why}; IT DOES NOT FIT into what is left of the budget"
 
 
-def _chosen(asked: Asked, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
-    """At a given epsilon: the family with the smaller noise among those that still fit, else the smaller one."""
+def _chosen(asked: Asked, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter, widths: Widths) -> tuple[Price, str]:
+    """At a given epsilon: the family with the smaller error among those that still fit, else the smaller one."""
     offers = [_offer(asked, family, epsilon, cost, meter) for family in _families(asked, cost, meter)]
-    offers.sort(key=lambda offer: offer.spread)
-    fitting = [offer for offer in offers if meter.allows(offer.charge)]
-    best = (fitting or offers)[0]
     if len(offers) == 1:
-        return best, "the only noise for this budget" if cost.mechanism is None else "as asked"
-    other = next(offer for offer in offers if offer is not best)
-    if best is offers[0]:
-        ratio = math.exp(other.spread - best.spread) if best.spread < other.spread else 1.0
-        return best, f"the smaller error: {other.family} noise would be {ratio:.3g} times as large in all"
-    return best, f"{other.family} noise would be smaller but no longer fits into the budget"
+        return offers[0], "the only noise for this budget" if cost.mechanism is None else "as asked"
+    smaller, larger, ratio = _compared(widths, *offers)
+    if meter.allows(smaller.charge) or not meter.allows(larger.charge):
+        return smaller, f"the smaller error: {larger.family} noise would be {ratio:.3g} times as large in all"
+    return larger, f"{smaller.family} noise would be smaller but no longer fits into the budget"
+
+
+def _compared(widths: Widths, one: Price, other: Price) -> tuple[Price, Price, float]:
+    """The price with the smaller half-widths, the other one, and how many times larger its are in the geometric mean.
+
+    Where they depend on the number of rows, a group is assumed in which the noise of either is a thousandth of it: there
+    errors are proportional to the noise, and their ratio does not depend on the number any more.
+    """
+    rows = _ROWS * max((release.rows_of_noise for price in (one, other) for release in price.sums), default=1.0)
+    pairs = zip(widths(one, rows), widths(other, rows), strict=True)
+    known = [_log_ratio(b, a) for a, b in pairs if max(a, b) > 0 and math.isfinite(a + b)]
+    mean = sum(known) / len(known) if known else 0.0
+    return (one, other, math.exp(mean)) if mean >= 0 else (other, one, math.exp(-mean))
+
+
+def _log_ratio(one: float, other: float) -> float:
+    """Of two half-widths; one that is rounded to nothing counts as a quarter of the other."""
+    return math.log(max(one, other / 4) / max(other, one / 4)) if not one or not other else math.log(one / other)
 
 
 def _cheapest(asked: Asked, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> tuple[Price, str]:
@@ -70,12 +89,36 @@ def _families(asked: Asked, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
 
 
 def _offer(asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
-    key_delta = cost.key_delta or meter.reserved_delta * _KEY_SHARE
-    if not key_delta and any(isinstance(one, Keys) and not one.public for one in asked):
+    """The price of one family at one epsilon, with the delta for private keys that was asked for, or a share of the rest."""
+    delta = cost.delta
+    if delta is None and any(isinstance(one, Keys) and not one.public for one in asked):
+        left = _expect_delta(meter)
+        delta = _delta_for(price(asked, family, epsilon, meter.free_delta, left).charge, left, meter)
+    return price(asked, family, epsilon, meter.free_delta, delta or Fraction(0))
+
+
+def _expect_delta(meter: TwoMeterFilter) -> Fraction:
+    """What is left of the delta that the owner keeps for private keys; refused if there is none."""
+    kept, left = meter.reserved_delta, meter.remaining.delta
+    declared = 'declare the keys: type = "category", values = [...]'
+    if not kept:
         rule = "selecting private keys needs a delta kept for it, and this budget keeps none"
-        hint = 'Set key_delta in [budget], or declare the keys: type = "category", values = [...].'
-        raise InvalidInput(f"key_delta = {readable(meter.reserved_delta)}", rule, hint)
-    return price(asked, family, epsilon, meter.free_delta, key_delta)
+        raise InvalidInput("key_delta = 0", rule, f"Set key_delta in [budget], or {declared}.")
+    if left < _LEAST_DELTA:
+        rest = f"nothing of the delta {readable(kept)} that is kept for them"
+        raise BudgetExceeded("a delta for its private keys", rest, f"Raise key_delta in [budget], or {declared}.")
+    return left
+
+
+def _delta_for(charge: Charge, left: Fraction, meter: TwoMeterFilter) -> Fraction:
+    """As large a share of what is left of delta as the charge takes of the better meter, rounded down.
+
+    n equal questions that use a meter up so get equal deltas, and all fit. At least a thousandth is taken, below which a
+    group needs hardly more persons to be shown, and at most half, so that it never ends.
+    """
+    share = min(max(_share(charge, meter), _LEAST_SHARE), _MOST_SHARE)
+    unit = Fraction(10) ** (math.floor(rough_log(left * Fraction(share)) / math.log(10)) - 2)
+    return max(math.floor(left * Fraction(share) / unit) * unit, _LEAST_DELTA)
 
 
 def _reaching(asked: Asked, family: Family, cost: Cost, meter: TwoMeterFilter, errors: Errors) -> Price:

@@ -22,11 +22,20 @@ from sordino.query.tree import Value
 from sordino.query.typed import Typed
 from sordino.query.types import Type
 
-__all__ = ["PERSON", "Derive", "Field", "Filter", "Join", "Lookup", "PerPerson", "Relation", "Scan", "UnionAll", "Whose",
-           "Window"]  # fmt: skip
+__all__ = ["PERSON", "Derive", "Field", "Filter", "Join", "LookedUp", "Lookup", "PerPerson", "Relation", "Scan", "UnionAll",
+           "Whose", "Window"]  # fmt: skip
 
 PERSON = "u"
 """The column of a relation's SQL that says whose row it is."""
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """A column of a public table, and which look into it this is: the values of one look are those of one public row."""
+
+    table: dataset.Table
+    look: str
+    column: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Field:
     Without a `type` it only identifies: the person, where its alias is `PERSON`, or a row of the declared table `identity`
     by its key `column`; `scan` tells several readings of one table apart. A `raw` category is cleaned where it is used, so
     that it can be grouped by its place. A `hidden` column is found by its qualified name only. A value that was `cut` to a
-    bound by us stands for all beyond it.
+    bound by us stands for all beyond it. What is `looked_up` in a public table has one of its values, or none.
     """
 
     name: str
@@ -51,6 +60,7 @@ class Field:
     hidden: bool = False
     nullable: bool = True
     cut: bool = False
+    looked_up: LookedUp | None = None
 
     @property
     def typed(self) -> Typed:

@@ -106,6 +106,11 @@ class Sums(_Priced):
         return EXACT if mechanism is None else Noise(self.spent.family, mechanism.scale)
 
     @property
+    def rows_of_noise(self) -> float:
+        """How many rows move the sums as far as the noise does."""
+        return float(self.noise.scale) / (self.unit * self.partial.reach.l1)
+
+    @property
     def loss(self) -> Loss | None:
         """What it tells at most about one person; None where it is public."""
         if self.public:

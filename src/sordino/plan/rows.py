@@ -27,7 +27,7 @@ from sordino.plan.statement import Values
 from sordino.query.meaning import reading
 from sordino.query.types import Number, Text
 
-__all__ = ["mentioned", "select_rows"]
+__all__ = ["mentioned", "public_rows", "select_rows"]
 
 
 def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
@@ -147,16 +147,21 @@ def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_per
 
 
 def _lookup(lookup: Lookup, asked: Collection[str], lists: dict[str, Values], owned: bool) -> exp.Select:
-    """Each row beside the wanted columns of a public table, certainly one row for each key whatever the file holds."""
+    """Each row beside the wanted columns of a public table."""
     public, wanted = lookup.public, set(asked) | mentioned([lookup.match])
+    theirs = {field.alias for field in public.fields} & wanted
+    found = public_rows(public, theirs, lists).subquery(identifier("p"), copy=False)
+    inner = select([exp.Star()], select_rows(lookup.rows, wanted - theirs, lists, owned=owned), "q")
+    return inner.join(found, on=lookup.match.copy(), join_type=lookup.kind.upper(), copy=False)
+
+
+def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values]) -> exp.Select:
+    """The wanted columns of a public table, its key among them: certainly one row for each key whatever the file holds."""
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
     one = [named(exp.Min(this=column(field.alias)), field.alias) for field in theirs if field.alias not in keys]
     cells = _scan(public, {field.alias for field in theirs}, lists, with_person=False)
-    found = select([*(column(key) for key in keys), *one], cells, "r", group=keys).subquery(identifier("p"), copy=False)
-    ours = wanted - {field.alias for field in theirs}
-    inner = select([exp.Star()], select_rows(lookup.rows, ours, lists, owned=owned), "q")
-    return inner.join(found, on=lookup.match.copy(), join_type=lookup.kind.upper(), copy=False)
+    return select([*(column(key) for key in keys), *one], cells, "r", group=keys)
 
 
 def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:

@@ -185,7 +185,9 @@ def union(parts: Sequence[Relation], fresh: Fresh) -> Relation:
         kind: Type = hull(cells)
         for i, cell in enumerate(cells):
             values[i][alias] = _as_kind(kind, cell)
-        fields[alias] = replace(columns[0][place], alias=alias, type=kind, domain=None, raw=None, table="", nullable=True)
+        fields[alias] = replace(
+            columns[0][place], alias=alias, type=kind, domain=None, raw=None, table="", nullable=True, looked_up=None
+        )
     people = [field for field in first.fields if field.alias == PERSON]
     made = tuple(Derive(part, (*people, *fields.values()), own) for part, own in zip(parts, values, strict=True))
     return UnionAll(made, (*people, *fields.values()))

@@ -23,7 +23,7 @@ from sordino.query.entries import (
 )
 from sordino.query.types import Day, Moment, Number, Text, Truth, Type
 
-__all__ = ["column"]
+__all__ = ["column", "measured"]
 
 _MOST_VALUES, _MOST_STEPS = 10**6, 2**53
 _OTHER_WORDS = {
@@ -96,6 +96,20 @@ def _float(place: Place, entries: Mapping[str, Any], nullable: bool) -> Number:
         rule = f"a double cannot tell steps of {readable(step)} apart at {readable(largest)}{origin}"
         raise InvalidDeclaration(str(place), rule, f"Write step = {least}.")
     return Number(lower, upper, step, nullable=nullable)
+
+
+def measured(declared: Number, low: float | None, high: float | None) -> Number:
+    """A column without bounds, with those that it was found to have, moved outward to its steps.
+
+    It stays as it was if they do not fit together.
+    """
+    if low is None or high is None or low >= high:
+        return declared
+    least, most = Fraction(low), Fraction(high)
+    step = declared.step or _power_of_ten_below((most - least) / 10**6)
+    lower, upper = math.floor(least / step) * step, math.ceil(most / step) * step
+    fits = max(abs(lower), abs(upper), upper - lower) <= _MOST_STEPS * step
+    return Number(lower, upper, step, nullable=declared.nullable) if fits else declared
 
 
 def _below(place: Place, lower: Fraction, upper: Fraction) -> None:

@@ -17,9 +17,10 @@ from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.bounds import NO_BOUNDS, Bounds
+from sordino.query.tree import Value
 from sordino.query.types import Text, Type
 
-__all__ = ["Column", "Dataset", "Kind", "Source", "Table", "Via"]
+__all__ = ["Column", "Contents", "Dataset", "Kind", "Source", "Table", "Via"]
 
 Kind: TypeAlias = Literal["int", "float", "bool", "category", "text", "date", "datetime"]
 V = TypeVar("V")
@@ -103,6 +104,24 @@ class Via:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """The rows of a public table, read by an engine, in the columns that can be keys.
+
+    `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    filled: frozenset[str] = frozenset()
+
+    def combinations(self, columns: Sequence[str]) -> list[tuple[Value, ...]]:
+        """The values that these columns have together, each combination once, none with a NULL."""
+        places = [self.columns.index(name) for name in columns]
+        found = dict.fromkeys(tuple(row[place] for place in places) for row in self.rows)
+        return [values for values in found if None not in values]
+
+
+@dataclass(frozen=True)
 class Table:
     """One declared table. Whose rows they are is one of four: `public`, nobody's; `person`, the column that names the
     person; `via`, the persons of the parent rows that they name; else each row is another person.
@@ -111,7 +130,8 @@ class Table:
     are keys of some `via`, of this table or of a child; a `Dataset` fills them in, and what a `via` table has of its parent.
 
     `bounds` say how much of one person counts in one answer. A public table protects nobody; its `key` is the set of
-    columns that no two of its rows share.
+    columns that no two of its rows share, and `contents` are its rows as far as an engine has read them for the planner
+    (`engines/public_tables.py`).
     """
 
     name: str
@@ -125,6 +145,7 @@ class Table:
     persons: str | None = None
     via: Via | None = None
     identities: tuple[str, ...] = ()
+    contents: Contents | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", _Frozen(self.columns))
@@ -286,6 +307,11 @@ class Dataset:
         from sordino.query import stub
 
         return stub.schema_stub(path, output)
+
+    def with_tables(self, tables: Mapping[str, Table]) -> Dataset:
+        """The same budget over other tables."""
+        reserved, ledger = self.reserved_delta, self.ledger
+        return Dataset(tables=tables, budget=self.budget, reserved_delta=reserved, ledger=ledger, file=self.file)
 
     def with_budget(self, budget: Budget | Mapping[str, Any], reserved_delta: Any = None) -> Dataset:
         """The same tables under another budget."""

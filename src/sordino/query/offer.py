@@ -21,7 +21,7 @@ class Offer(TypedDict, total=False):
     confidence: Number
     mechanism: Literal["laplace", "gaussian"] | None
     rows: Number | None
-    key_delta: Number | None
+    delta: Number | None
     nonnegative: bool
     bias: bool | None
     max_rows: int | None
@@ -35,7 +35,7 @@ _OTHER_WORDS = {
     **dict.fromkeys(("accuracy", "precision", "margin", "half_width", "max_error"), "error"),
     **dict.fromkeys(("alpha", "level", "interval"), "confidence"),
     **dict.fromkeys(("noise", "method", "family"), "mechanism"),
-    **dict.fromkeys(("delta", "δ"), "key_delta"),
+    **dict.fromkeys(("key_delta", "reserved_delta", "δ"), "delta"),
 }
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -20,6 +20,7 @@ from sordino.audit.replayed.leave_one_out import neighbourhood
 from sordino.audit.replayed.observed import Distance, plan_cost, plan_distance
 from sordino.audit.replayed.replay_words import cost_range, norm_name, sentence, shown
 from sordino.engines.duckdb import DuckDB
+from sordino.engines.public_tables import read_public_tables
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.cost import Cost as Offer
 from sordino.plan.plan import Plan, make_plan
@@ -65,7 +66,8 @@ def _plan(query: Query, dataset: Dataset, cost: Offer) -> Plan:
     if dataset.budget is None:
         hint = "Declare one: Dataset(..., budget={'epsilon': 1})."
         raise InvalidInput("a dataset without a budget", "a query is planned within a budget", hint)
-    return make_plan(query, dataset, cost, TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0)))
+    meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
+    return make_plan(query, read_public_tables(dataset, query), cost, meter)
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,9 @@ def replay(
         if sensitivity is not None:
             hint = "Leave sensitivity away: the declaration says it."
             raise InvalidInput(f"sensitivity={show(sensitivity)}", "a query derives its own", hint)
-        if claim.delta:
-            rule, hint = "a query's delta follows from its budget", "Leave delta away; key_delta= is for private keys."
-            raise InvalidInput(f"delta={show(delta)}", rule, hint)
         other = None if d2 is MISSING else d2
         offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
+        offer = {"delta": delta, **offer} if claim.delta else offer
         return replay_query(what, d1, other, offer, neighbors=neighbors, name=name, tapes=tapes, persons=persons)
     if not callable(what):
         hint = "Pass a function of one input, or a SELECT as text."
