@@ -201,7 +201,7 @@ def _cells(exact: Exact, place: dict[tuple[Any, ...], int], draws: Draws) -> lis
     """For each group the places of its values and their weights, sorted."""
     *keys, column = exact.keys
     cells, weights = draws.places(column), exact.sums[:, 0].astype(np.int64)
-    rows = zip(*keys, strict=True) if keys else iter([()] * len(cells))
+    rows = zip(*keys, strict=True) if keys else itertools.repeat((), len(cells))
     places = np.fromiter((place.get(key, -1) for key in rows), np.int64, len(cells))
     order = np.lexsort((cells, places))
     order = order[(weights[order] > 0) & (places[order] >= 0) & (cells[order] >= 0)]

@@ -164,26 +164,34 @@ def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Exp
 
 
 def cell_sums(lines: Lines, value: str, *, rows: int, groups: int | None) -> Statement:
-    """The weight of each value in each group: (keys, value, weight), where a person's weights add up to at most `rows`."""
+    """The weight of each value in each group: (keys, value, weight), where a person's weights add up to at most `rows`.
+
+    A row weighs what its person weighs in the group. Few persons are too heavy: only these are looked up row by row.
+    """
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
         return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1, lines.lists)
-    items = [column("u"), *keys, named(count_rows(), "c")]
-    shares = _by(cell, items, lines, "u")
-    rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
-    owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
+    count = exp.Count(this=column(value))
+    present = [*(not_null(key) for key in lines.keys), exp.GT(this=count.copy(), expression=whole(0))]
+    owned = select([*(column(name) for name in owner), named(count, "n")], "lines", group=owner, having=present)
     person = whole(WEIGHT) if groups is None else _full(column("w0"))
     weight = exp.IntDiv(
         this=exp.Paren(this=exp.Mul(this=person, expression=_least(column("n"), rows))), expression=column("n")
     )
-    total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
-    result = select([*keys, total], "shares", group=cell)
+    lighter = [exp.LT(this=exp.Paren(this=weight.copy()), expression=whole(WEIGHT))]
+    light = select([*(column(name) for name in owner), named(weight, "w")], "owned", where=lighter)
     if groups is not None:
         weights = [named(_person_weight(_least(column("n"), rows), rows, groups, "l1"), "w0")]
         spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
-        result = _with(result, "spread", spread, using=["u"])
-    return Statement(_with(_with(result, "owned", owned, using=owner), "shares", shares), len(keys), 1, lines.lists)
+        light = light.join(exp.Table(this=identifier("spread")), using=[identifier("u")], join_type="LEFT", copy=False)
+    # no table has 2^47 rows, so that the sum fits into 64 bits
+    total = named(exp.cast(exp.Sum(this=_full(column("w"))), "BIGINT"), "w")
+    result = select([*keys, total], "lines", group=cell, having=[not_null(name) for name in cell])
+    result = _with(result, "light", light, using=owner)
+    if groups is not None:
+        result = _with(result, "spread", spread)
+    return Statement(_with(_with(result, "owned", owned), "lines", lines.select), len(keys), 1, lines.lists)
 
 
 def _full(weight: exp.Expr) -> exp.Expr:
@@ -197,14 +205,18 @@ def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Paren(this=exp.or_(*below, copy=False)) if len(below) > 1 else below[0]
 
 
+_FEW = ("spread", "light")
+"""Subqueries of only those persons who must be scaled."""
+
+
 def _with(result: exp.Select, name: str, query: exp.Select, using: Sequence[str] = ()) -> exp.Select:
     """The result with one more named subquery in front, joined to it by some columns if they are given."""
     if using:
         table = exp.Table(this=identifier(name))
-        kind = "LEFT" if name == "spread" else "INNER"
+        kind = "LEFT" if name in _FEW else "INNER"
         result = result.join(table, using=[identifier(column) for column in using], join_type=kind, copy=False)
     before = result.args.get("with_")
-    result = result.with_(identifier(name), as_=query, materialized=name != "spread", append=False, copy=False)
+    result = result.with_(identifier(name), as_=query, materialized=name not in _FEW, append=False, copy=False)
     if before is not None:
         for cte in before.expressions:
             result.args["with_"].append("expressions", cte)
