@@ -94,23 +94,34 @@ def noisy_quantiles(
 
 def _estimates(spread: _Spread, told: QuantileDraw, bits: Bits) -> tuple[QuantileEstimate, ...]:
     asked = sorted(set(told.levels))
-    cuts: list[int]
-    offsets = [spread.last] * len(asked)
-    if told.confidence is None:
-        cuts = _Descent(spread, tuple(asked), told.rate / len(asked).bit_length(), bits).cuts()
-    elif len(asked) <= MOST_TOGETHER:
-        ladders = [_Ladder.of(spread, level, told.rate / len(asked), told.confidence) for level in asked]
-        cuts, offsets = map(list, zip(*(ladder.draw_both(bits) for ladder in ladders), strict=True))  # type: ignore[assignment]
-    else:
-        cuts = _Descent(spread, tuple(asked), told.rate / 2 / len(asked).bit_length(), bits).cuts()
-        ladders = [_Ladder.of(spread, level, told.rate / 2 / len(asked), told.confidence) for level in asked]
-        offsets = [ladder.draw_offset(cut, bits) for ladder, cut in zip(ladders, cuts, strict=True)]
+    drawn_cuts = _with_offsets(spread, asked, told.rate, told.confidence, bits)
     found = {}
-    for level, cut, own, offset in zip(asked, sorted(cuts), cuts, offsets, strict=True):
-        value = min(cut // FINENESS, told.positions - 1)
-        low, high = max(own - offset, 0) // FINENESS, (min(own + offset, spread.last) - 1) // FINENESS
+    for level, (cut, offset), nth in zip(asked, drawn_cuts, sorted(cut for cut, _ in drawn_cuts), strict=True):
+        value = min(nth // FINENESS, told.positions - 1)
+        low, high = max(cut - offset, 0) // FINENESS, (min(cut + offset, spread.last) - 1) // FINENESS
         found[level] = QuantileEstimate(value, min(low, value), max(high, value))
     return tuple(found[level] for level in told.levels)
+
+
+def _with_offsets(
+    spread: _Spread, levels: list[Fraction], rate: Fraction, confidence: Number | None, bits: Bits
+) -> list[tuple[int, int]]:
+    """A cut for each level, and how far its interval reaches to both sides."""
+    points, intervals = _shares(len(levels), confidence)
+    if confidence is None:
+        return [(cut, spread.last) for cut in _Descent(spread, tuple(levels), rate / points, bits).cuts()]
+    ladders = [_Ladder.of(spread, level, rate / intervals, confidence) for level in levels]
+    if len(levels) <= MOST_TOGETHER:
+        return [ladder.draw_both(bits) for ladder in ladders]
+    cuts = _Descent(spread, tuple(levels), rate / points, bits).cuts()
+    return [(cut, ladder.draw_offset(cut, bits)) for ladder, cut in zip(ladders, cuts, strict=True)]
+
+
+def _shares(levels: int, confidence: Number | None) -> tuple[int, int]:
+    """Into how many parts the rate is divided, for a step towards the estimates and for one interval: Theorem 3."""
+    if confidence is None:
+        return levels.bit_length(), 1
+    return (levels, levels) if levels <= MOST_TOGETHER else (2 * levels.bit_length(), 2 * levels)
 
 
 @dataclass(frozen=True)
@@ -264,7 +275,7 @@ class _Cuts:
 
 @lru_cache(maxsize=4096)
 def _offsets(positions: int) -> tuple[int, ...]:
-    """The half-widths that an interval can have, in parts of cells: some within a cell, then growing up to the whole grid."""
+    """The half-widths that an interval can have, in parts of cells: a few within a cell, then growing to the whole grid."""
     found = [FINENESS // part for part in _WITHIN_A_CELL if FINENESS >= part]
     cells = 1
     while found[-1:] < [positions * FINENESS]:
@@ -337,13 +348,6 @@ class _Ladder:
         distances = [self.distance(cut, rung) for rung in range(len(self.offsets))]
         known = [distance for distance in distances if distance is not None]
         return self.offsets[draw([1] * len(known), known, self.slope, bits)]
-
-
-def _shares(levels: int, confidence: Number | None) -> tuple[int, int]:
-    """By how much one level's estimate, and its interval, get less than the whole rate."""
-    if confidence is None:
-        return levels.bit_length(), 1
-    return (levels, levels) if levels <= MOST_TOGETHER else (2 * levels.bit_length(), 2 * levels)
 
 
 def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)) -> float:
