@@ -244,7 +244,7 @@ def test_offsets_grow_from_within_a_cell_to_the_whole_grid() -> None:
         assert offsets[-1] == positions * FINENESS
         assert all(a < b for a, b in pairwise(offsets))
         assert all(b <= max(2 * a, a + FINENESS) for a, b in pairwise(offsets) if a >= FINENESS)
-        assert len(offsets) <= 5 + math.log(positions) / math.log(1.6)
+        assert len(offsets) <= 5 + math.log(positions) / math.log(1.4)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8])

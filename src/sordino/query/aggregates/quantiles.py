@@ -38,7 +38,7 @@ _STRETCHES = (*range(12), *range(12, 160, 4))
 """Where distances are cut into stretches, in halves of an e-fold of probability beyond the best: as fine as pays."""
 
 _WITHIN_A_CELL = (64, 16, 4)
-_GROWTH = Fraction(8, 5)
+_GROWTH = Fraction(7, 5)
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, le
     """
     alpha = 1 - open_unit("confidence", confidence).upper
     spread = 2 * max(level, 1 - level) * _shares(levels, confidence)[0]
-    return float(spread / rate) * -math.log(alpha) * 1.15
+    return float(spread / rate) * -math.log(alpha) * 1.17
 
 
 def rank_bound(rate: Fraction, positions: int, confidence: Number = 0.95, *, level: Fraction = Fraction(1, 2)) -> float:
@@ -372,4 +372,4 @@ def interval_rank(
 ) -> float:
     """The half-width of an interval to expect, in units of weight between the estimate and each end."""
     spread = 2 * max(level, 1 - level) * _shares(levels, confidence)[1]
-    return _slack(len(_offsets(positions)), rate / spread, confidence) * 1.4
+    return _slack(len(_offsets(positions)), rate / spread, confidence) * 1.3
