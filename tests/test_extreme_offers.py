@@ -237,7 +237,7 @@ def test_levels_of_many_digits_are_drawn_whatever_a_group_holds(level: Fraction,
     cells = np.arange(len(weights), dtype=np.int64)
     drawn = noisy_quantiles(
         cells, np.array(weights, np.int64), positions=5, levels=(level, Fraction(1, 2)), rate=Fraction(1),
-        flank_rate=Fraction(1), bits=Tape(1),
+        bits=Tape(1),
     )  # fmt: skip
     assert all(0 <= one.low <= one.value <= one.high < 5 for one in drawn)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -253,8 +253,11 @@ def _cells(exact: Exact, place: dict[tuple[Any, ...], int], draws: Draws) -> lis
     """For each group the places of its values and their weights, sorted."""
     *keys, column = exact.keys
     cells, weights = draws.places(column), exact.sums[:, 0].astype(np.int64)
-    rows = zip(*keys, strict=True) if keys else iter([()] * len(cells))
-    places = np.fromiter((place.get(key, -1) for key in rows), np.int64, len(cells))
+    rows: Iterable[Any] = zip(*keys, strict=True) if keys else itertools.repeat((), len(cells))
+    of: Mapping[Any, int] = place
+    if len(keys) == 1:  # there may be a million rows: without a tuple for each
+        rows, of = keys[0], {key: i for (key,), i in place.items()}
+    places = np.fromiter((of.get(key, -1) for key in rows), np.int64, len(cells))
     order = np.lexsort((cells, places))
     order = order[(weights[order] > 0) & (places[order] >= 0) & (cells[order] >= 0)]
     starts = np.searchsorted(places[order], np.arange(len(place) + 1))

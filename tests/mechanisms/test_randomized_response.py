@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 import sordino as so
 from sordino.errors import InvalidInput
 from sordino.mechanisms.bits import SecureBits
-from sordino.mechanisms.discrete import bernoulli, uniform
+from sordino.mechanisms.discrete import bernoulli, uniform, uniform_one
 from sordino.mechanisms.proportions import estimate, half_width
 from statistics_of_draws import ACCEPT, REJECT
 from tape import Script, Tape, replay
@@ -82,6 +82,17 @@ def test_uniform_redraws_what_would_bias_it() -> None:
     assert uniform(1, 3, Tape(0)).tolist() == [0, 0, 0]
     counts = np.bincount(uniform(7, 16_000, SecureBits()), minlength=7)
     assert np.abs(counts - 16_000 / 7).max() < 7 * math.sqrt(16_000 / 7)
+
+
+def test_one_uniform_number_is_as_many_are() -> None:
+    below = 3 * 2**61
+    script = Script([2**63 - 1, below, below - 1])
+    assert uniform_one(below, script) == below - 1
+    assert script.asked == 3
+    assert uniform_one(1, Tape(0)) == 0
+    bits = SecureBits()
+    counts = np.bincount([uniform_one(7, bits) for _ in range(7000)], minlength=7)
+    assert ((counts - 1000) ** 2 / 1000).sum() < 35
 
 
 @pytest.mark.parametrize("categories", [2, 3, 10, 1000])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sordino.mechanisms.bits import Bits
 
-__all__ = ["bernoulli", "uniform"]
+__all__ = ["bernoulli", "uniform", "uniform_one"]
 
 _WORD = 2**63
 _MASK = np.int64(_WORD - 1)
@@ -44,3 +44,11 @@ def uniform(below: int, count: int, bits: Bits) -> npt.NDArray[np.int64]:
     while (late := np.flatnonzero(words > last)).size:
         words[late] = bits.words(late.size) & _MASK
     return words % below
+
+
+def uniform_one(below: int, bits: Bits) -> int:
+    """One of them, without the work of an array."""
+    last = _WORD - _WORD % below - 1
+    while (word := bits.word() & (_WORD - 1)) > last:
+        pass
+    return word % below

@@ -22,7 +22,7 @@ from sordino.mechanisms.integers import INT64
 from sordino.privacy.ball import ball, certified, exact_upper, normal_tail_inverse, working
 from sordino.privacy.exact import show
 
-__all__ = ["DOUBT", "bounded_range", "draw", "happen", "happens", "is_below"]
+__all__ = ["DOUBT", "Wheel", "bounded_range", "draw", "happen", "happens", "is_below"]
 
 Whole: TypeAlias = Sequence[int] | npt.NDArray[Any]
 
@@ -45,20 +45,29 @@ def draw(sizes: Whole, distances: Whole, rate: Fraction, bits: Bits, *, always_r
     Privacy: epsilon-differentially private for fixed sizes, if rate * (distance on one - distance on the other
     neighbour) stays, over all candidates, within an interval of length epsilon.
     """
-    counts, gaps = _integers("sizes", sizes, 1), _integers("distances", distances, 0)
-    if counts.dtype == object or len(counts) != len(gaps) or rate < 0:
-        value = f"{len(counts)} sizes up to {show(int(counts.max()))}, {len(gaps)} distances, rate={show(rate)}"
-        rule = "there must be as many sizes as distances, sizes below 2^63, and a rate that is at least 0"
-        raise InvalidInput(value, rule, "Give each candidate one size and one distance.")
-    if len(counts) == 1:
-        return 0
-    gaps = gaps - gaps.min()
-    word = bits.word()
-    if not always_refine and (rate == 0 or _FAST_RATES[0] <= rate <= _FAST_RATES[1]):
-        place = _decide(word, counts, gaps, float(rate))
-        if place is not None:
-            return place
-    return _refine(word, counts.tolist(), gaps.tolist(), rate, bits)
+    return Wheel(sizes, distances, rate).draw(bits, always_refine=always_refine)
+
+
+class Wheel:
+    """Candidates of which one is drawn, any number of times: sizes, distances and rate as for `draw`."""
+
+    def __init__(self, sizes: Whole, distances: Whole, rate: Fraction) -> None:
+        counts, gaps = _integers("sizes", sizes, 1), _integers("distances", distances, 0)
+        if counts.dtype == object or len(counts) != len(gaps) or rate < 0:
+            value = f"{len(counts)} sizes up to {show(int(counts.max()))}, {len(gaps)} distances, rate={show(rate)}"
+            rule = "there must be as many sizes as distances, sizes below 2^63, and a rate that is at least 0"
+            raise InvalidInput(value, rule, "Give each candidate one size and one distance.")
+        self._sizes, self._gaps, self._rate = counts, gaps - gaps.min(), rate
+        self._fast = rate == 0 or _FAST_RATES[0] <= rate <= _FAST_RATES[1]
+        self._floats = _weights(self._sizes, self._gaps, float(rate)) if self._fast else None
+
+    def draw(self, bits: Bits, *, always_refine: bool = False) -> int:
+        """The place of one of them."""
+        if len(self._sizes) == 1:
+            return 0
+        word = bits.word()
+        place = None if always_refine or self._floats is None else _place(word, *self._floats)
+        return _refine(word, self._sizes.tolist(), self._gaps.tolist(), self._rate, bits) if place is None else place
 
 
 def _integers(name: str, values: Whole, least: int) -> npt.NDArray[Any]:
@@ -79,19 +88,31 @@ def _integers(name: str, values: Whole, least: int) -> npt.NDArray[Any]:
 
 def _decide(word: int, sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float) -> int | None:
     """The draw that starts with `word` if floats can decide it."""
+    return _place(word, *_weights(sizes, gaps, rate))
+
+
+_Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+def _weights(sizes: npt.NDArray[np.int64], gaps: npt.NDArray[Any], rate: float) -> tuple[_Floats, _Floats]:
+    """The weights in floats, and the ends of blocks of them."""
     if gaps.dtype == object:
         gaps = np.minimum(gaps, 2**100 if rate >= 1 else 2**1000)  # still never, and the product stays a float
     weights = gaps.astype(np.float64)
     weights *= -rate
     np.exp(weights, out=weights)
     weights *= sizes
-    ends = np.cumsum(np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK)))
+    return weights, np.cumsum(np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK)))
+
+
+def _place(word: int, weights: _Floats, ends: _Floats) -> int | None:
+    """Where the draw that starts with `word` ends, if floats can decide it."""
     total = ends[-1]
     point = total * (word * 2.0**-64)
-    block = int(np.searchsorted(ends, point, side="right"))
+    block = int(ends.searchsorted(point, side="right"))
     start = ends[block - 1] if block else 0.0
-    inside = start + np.cumsum(weights[block * _BLOCK : (block + 1) * _BLOCK])
-    place = int(np.searchsorted(inside, point, side="right"))
+    inside = start + weights[block * _BLOCK : (block + 1) * _BLOCK].cumsum()
+    place = int(inside.searchsorted(point, side="right"))
     if place == len(inside):
         return None
     below = inside[place - 1] if place else start

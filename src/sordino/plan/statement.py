@@ -181,25 +181,33 @@ def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Exp
 
 
 def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
-    """The weight of each value in each group: (keys, value, weight), where a person's weights are within the quota."""
+    """The weight of each value in each group: (keys, value, weight), where a person's weights are within the quota.
+
+    A row weighs what its person weighs in the group. Few persons are too heavy: only these are looked up row by row.
+    """
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
         return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1, lines.lists)
-    items = [column("u"), *keys, named(count_rows(), "c")]
-    shares = _by(cell, items, lines, "u")
-    rows_of_person = exp.cast(exp.Sum(this=column("c")), "BIGINT")
-    owned = select([*(column(name) for name in owner), named(rows_of_person, "n")], "shares", group=owner)
+    count = exp.Count(this=column(value))
+    present = [*(not_null(key) for key in lines.keys), exp.GT(this=count.copy(), expression=whole(0))]
+    owned = select([*(column(name) for name in owner), named(count, "n")], "lines", group=owner, having=present)
     person = full(column("w0")) if quota.scaled else whole(WEIGHT)
     few = least(column("n"), quota.each)
     weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
-    total = named(_sum(exp.Mul(this=column("c"), expression=exp.Paren(this=weight))), "w")
-    result = select([*keys, total], "shares", group=cell)
+    lighter = [exp.LT(this=exp.Paren(this=weight.copy()), expression=whole(WEIGHT))]
+    light = select([*(column(name) for name in owner), named(weight, "w")], "owned", where=lighter)
     if quota.scaled:
         weights = [named(person_weight(few.copy(), 1, quota, "l1"), "w0")]
         spread = select([column("u"), *weights], "owned", group=["u"], having=[_lighter(weights)])
-        result = _joined(result, "spread", spread, ["u"])
-    return Statement(_with(_joined(result, "owned", owned, owner), "shares", shares), len(keys), 1, lines.lists)
+        light = light.join(exp.Table(this=identifier("spread")), using=[identifier("u")], join_type="LEFT", copy=False)
+    # no table has 2^47 rows, so that the sum fits into 64 bits
+    total = named(exp.cast(exp.Sum(this=full(column("w"))), "BIGINT"), "w")
+    result = select([*keys, total], "lines", group=cell, having=[not_null(name) for name in cell])
+    result = _joined(result, "light", light, owner)
+    if quota.scaled:
+        result = _with(result, "spread", spread)
+    return Statement(_with(_with(result, "owned", owned), "lines", lines.select), len(keys), 1, lines.lists)
 
 
 def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
@@ -208,9 +216,13 @@ def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Paren(this=exp.or_(*below, copy=False)) if len(below) > 1 else below[0]
 
 
+_FEW = ("spread", "light")
+"""Subqueries of only those persons who must be scaled."""
+
+
 def _joined(result: exp.Select, name: str, query: exp.Select, using: Sequence[str]) -> exp.Select:
     """The result with one more named subquery in front, joined to it by some columns."""
-    kind, table = "LEFT" if name == "spread" else "INNER", exp.Table(this=identifier(name))
+    kind, table = "LEFT" if name in _FEW else "INNER", exp.Table(this=identifier(name))
     result = result.join(table, using=[identifier(column) for column in using], join_type=kind, copy=False)
     return _with(result, name, query)
 
@@ -218,7 +230,7 @@ def _joined(result: exp.Select, name: str, query: exp.Select, using: Sequence[st
 def _with(result: Q, name: str, query: exp.Select) -> Q:
     """The result with one more named subquery in front."""
     before = result.args.get("with_")
-    result = result.with_(identifier(name), as_=query, materialized=name != "spread", append=False, copy=False)
+    result = result.with_(identifier(name), as_=query, materialized=name not in _FEW, append=False, copy=False)
     if before is not None:
         for cte in before.expressions:
             result.args["with_"].append("expressions", cte)

@@ -16,7 +16,7 @@ from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Estimated, Estimates
 from sordino.query.aggregates.grid import Grid
-from sordino.query.aggregates.quantiles import QuantileEstimate, interval_rank, noisy_quantiles, rank_error, rates
+from sordino.query.aggregates.quantiles import QuantileEstimate, interval_rank, noisy_quantiles, rank_error
 from sordino.query.aggregates.registry import Example, Kind
 from sordino.query.tree import Aggregate
 
@@ -59,11 +59,9 @@ class QuantileColumn(Draws):
     def draw(self, cells: Cells, epsilon: Fraction, l1: int, confidence: Fraction) -> tuple[QuantileEstimate, ...]:
         """Theorems of quantiles.md."""
         values, weights = cells
-        rate, flank_rate = rates(epsilon, l1)
         return noisy_quantiles(
-            values, weights, positions=self.positions, levels=self.levels, rate=rate, flank_rate=flank_rate,
-            confidence=confidence,
-        )  # fmt: skip
+            values, weights, positions=self.positions, levels=self.levels, rate=epsilon / l1, confidence=confidence
+        )
 
     def exactly(self, cells: Cells) -> tuple[QuantileEstimate, ...]:
         """The smallest value with at least the level's share of the rows at or below it."""
@@ -86,15 +84,14 @@ class QuantileColumn(Draws):
 
     def errors(self, epsilon: Fraction, l1: int, unit: int, confidence: Fraction) -> list[str]:
         """By how many rows each level's rank may be off."""
-        rate, flank = rates(epsilon, l1)
-        count, lines = len(self.levels), []
+        rate, count, lines = epsilon / l1, len(self.levels), []
         for level in self.levels:
             rank = rank_error(rate, confidence, levels=count, level=level) / unit
-            text = f"exponential mechanism; level {readable(level)}: rank within about {four_digits(rank)} rows"
-            if flank is not None:
-                wide = interval_rank(flank, self.positions, confidence, levels=count, level=level)
-                text += f", interval about ± {four_digits(wide / unit)} rows"
-            lines.append(text)
+            wide = interval_rank(rate, self.positions, confidence, levels=count, level=level) / unit
+            lines.append(
+                f"exponential mechanism; level {readable(level)}: rank within about {four_digits(rank)} rows, "
+                f"interval about ± {four_digits(wide)} rows"
+            )
         return lines
 
 

@@ -1,7 +1,7 @@
 """Quantiles of the weights on a public grid: exponential mechanisms on ranks, one charge for several levels of one column.
 
 A weight counts for its cell's whole width: it is spread evenly over `FINENESS` parts of the cell, so that ties can be
-divided. Theorems (privacy, exactness, coverage of the interval) and proofs are in quantiles.md.
+divided. An estimate and its interval are one draw. Theorems (privacy, exactness, coverage) and proofs are in quantiles.md.
 """
 
 from __future__ import annotations
@@ -17,30 +17,33 @@ import numpy.typing as npt
 
 from sordino.errors import InvalidInput
 from sordino.mechanisms.bits import Bits
-from sordino.mechanisms.discrete import uniform
-from sordino.mechanisms.exponential import draw, happens
+from sordino.mechanisms.discrete import uniform_one
+from sordino.mechanisms.exponential import Wheel, draw, happens
 from sordino.mechanisms.observer import drawn
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.exact import Number, open_unit, show
 
 __all__ = ["FINENESS", "MOST_POSITIONS", "QuantileDraw", "QuantileEstimate", "interval_rank", "noisy_quantiles",
-           "rank_bound", "rank_error", "rates"]  # fmt: skip
+           "rank_bound", "rank_error"]  # fmt: skip
 
 FINENESS = 1024
 """Into how many parts a cell is divided. A public constant; ranks within a tie are known to 1/1024 of its weight."""
 
 MOST_POSITIONS = 2**50
 
-INTERVAL_SHARE = Fraction(1, 10)
-"""The part of epsilon that buys the intervals."""
+MOST_TOGETHER = 3
+"""Up to so many levels each is drawn together with its interval; of more, the estimates share the steps of a descent."""
 
-_RUNGS = 40
-_GROWTH = 1.2
+_STRETCHES = (*range(12), *range(12, 160, 4))
+"""Where distances are cut into stretches, in halves of an e-fold of probability beyond the best: as fine as pays."""
+
+_WITHIN_A_CELL = (64, 16, 4)
+_GROWTH = Fraction(7, 5)
 
 
 @dataclass(frozen=True)
 class QuantileEstimate:
-    """A cell of the grid, and two cells between which all true quantiles lie with the confidence that was asked for."""
+    """A cell of the grid, and two cells between which the true quantile lies with the confidence that was asked for."""
 
     value: int
     low: int
@@ -54,26 +57,12 @@ class QuantileDraw:
     positions: int
     levels: tuple[Fraction, ...]
     rate: Fraction
-    flank_rate: Fraction | None
-    confidence: Number
+    confidence: Number | None
 
     @property
     def whole_rate(self) -> Fraction:
         """The loss per unit of moved weight."""
-        return self.rate + (self.flank_rate or 0)
-
-
-def rates(epsilon: Fraction, l1: int, *, interval: bool = True) -> tuple[Fraction, Fraction | None]:
-    """The loss per unit of moved weight, of the point draws and of the interval draws, which make epsilon in total.
-
-    `l1` is how much weight one person moves at most, in all groups together.
-    """
-    if epsilon <= 0 or l1 < 1:
-        value = f"epsilon={show(epsilon)}, l1={show(l1)}"
-        raise InvalidInput(value, "both must be greater than zero", "l1 is the weight that one person can move.")
-    if not interval:
-        return epsilon / l1, None
-    return epsilon * (1 - INTERVAL_SHARE) / l1, epsilon * INTERVAL_SHARE / l1
+        return self.rate
 
 
 def noisy_quantiles(
@@ -84,38 +73,55 @@ def noisy_quantiles(
     levels: tuple[Fraction, ...],
     rate: Fraction,
     bits: Bits | None = None,
-    flank_rate: Fraction | None = None,
-    confidence: Number = 0.95,
+    confidence: Number | None = 0.95,
 ) -> tuple[QuantileEstimate, ...]:
     """One estimate for each level, from the weights (0 or more) of some cells in 0 .. positions-1, sorted and different.
 
-    The estimates never fall as the level grows. Without a `flank_rate` the intervals are the whole grid. `bits` is for
-    tests, which bring their own.
+    The estimates never fall as the level grows. Without a `confidence` the intervals are the whole grid, and estimates are
+    a little better. `bits` is for tests, which bring their own.
 
-    Privacy: with neighbours that differ by at most w units of weight, in all calls with these rates together, all that
-    comes back is (rate + flank_rate) * w differentially private.
+    Privacy: with neighbours that differ by at most w units of weight, in all calls with this rate together, all that comes
+    back is rate * w differentially private.
     """
-    if rate <= 0 or (flank_rate is not None and flank_rate <= 0):
-        given = f"rate={show(rate)}, flank_rate={show(flank_rate)}"
-        raise InvalidInput(given, "a rate must be greater than zero", "Use rates(epsilon, l1).")
+    if rate <= 0:
+        raise InvalidInput(f"rate={show(rate)}", "a rate must be greater than zero", "Use epsilon / l1.")
+    if confidence is not None:
+        open_unit("confidence", confidence)
     spread = _Spread.of(cells, weights, positions, levels)
-    told = QuantileDraw(positions, levels, rate, flank_rate, confidence)
+    told = QuantileDraw(positions, levels, rate, confidence)
     return drawn(told, "noisy_quantiles", (cells, weights), lambda source: _estimates(spread, told, bits or source))
 
 
 def _estimates(spread: _Spread, told: QuantileDraw, bits: Bits) -> tuple[QuantileEstimate, ...]:
     asked = sorted(set(told.levels))
-    depth = len(asked).bit_length()
-    cuts = _Descent(spread, tuple(asked), told.rate / depth, bits).cuts()
-    found: dict[Fraction, QuantileEstimate] = {}
-    for level, cut in zip(asked, cuts, strict=True):
-        value = min(cut // FINENESS, told.positions - 1)
-        low, high = 0, told.positions - 1
-        if told.flank_rate is not None and told.positions > 1:
-            rate = told.flank_rate / len(asked)
-            low, high = _Intervals.around(value, spread, level, rate, told.confidence).draw(bits)
-        found[level] = QuantileEstimate(value, low, high)
+    drawn_cuts = _with_offsets(spread, asked, told.rate, told.confidence, bits)
+    found = {}
+    for level, (cut, offset), nth in zip(asked, drawn_cuts, sorted(cut for cut, _ in drawn_cuts), strict=True):
+        value = min(nth // FINENESS, told.positions - 1)
+        low, high = max(cut - offset, 0) // FINENESS, (min(cut + offset, spread.last) - 1) // FINENESS
+        found[level] = QuantileEstimate(value, min(low, value), max(high, value))
     return tuple(found[level] for level in told.levels)
+
+
+def _with_offsets(
+    spread: _Spread, levels: list[Fraction], rate: Fraction, confidence: Number | None, bits: Bits
+) -> list[tuple[int, int]]:
+    """A cut for each level, and how far its interval reaches to both sides."""
+    points, intervals = _shares(len(levels), confidence)
+    if confidence is None:
+        return [(cut, spread.last) for cut in _Descent(spread, tuple(levels), rate / points, bits).cuts()]
+    ladders = [_Ladder.of(spread, level, rate / intervals, confidence) for level in levels]
+    if len(levels) <= MOST_TOGETHER:
+        return [ladder.draw_both(bits) for ladder in ladders]
+    cuts = _Descent(spread, tuple(levels), rate / points, bits).cuts()
+    return [(cut, ladder.draw_offset(cut, bits)) for ladder, cut in zip(ladders, cuts, strict=True)]
+
+
+def _shares(levels: int, confidence: Number | None) -> tuple[int, int]:
+    """Into how many parts the rate is divided, for a step towards the estimates and for one interval: Theorem 3."""
+    if confidence is None:
+        return levels.bit_length(), 1
+    return (levels, levels) if levels <= MOST_TOGETHER else (2 * levels.bit_length(), 2 * levels)
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,7 @@ class _Spread:
 
     def below_one(self, cut: int) -> int:
         """The weight before one cut."""
-        cell = int(np.searchsorted(self.starts, cut, side="right")) - 1
+        cell = int(self.starts.searchsorted(cut, side="right")) - 1
         missing = max(int(self.starts[cell]) + FINENESS - cut, 0)
         return int(self.ends[cell]) - missing * int(self.weights[cell])
 
@@ -218,98 +224,130 @@ class _Descent:
             return []
         middle = (start + stop) // 2
         level = self.levels[middle]
-        cut = _draw_cut(self.spread, low, high, (level - under) / (over - under), self.rate, self.bits)
+        own = (level - under) / (over - under)
+        cut, _ = _Cuts(self.spread, low, high, own, self.rate / (FINENESS * _range(own))).draw(self.bits)
         left = self._between(start, middle, low, cut, under, level)
         return [*left, cut, *self._between(middle + 1, stop, cut, high, level, over)]
 
 
-def _draw_cut(spread: _Spread, low: int, high: int, level: Fraction, rate: Fraction, bits: Bits) -> int:
-    """A cut t in low .. high, drawn in proportion to exp(-rate/(FINENESS _range) |distance(t)|).
+class _Cuts:
+    """The cuts low .. high, to be drawn in proportion to exp(-slope |distance|) any number of times.
 
     distance = b (weight in low .. t) - a (weight in low .. high) for the level a/b. It never falls as t grows, so all cuts
     are sorted into few stretches on which it hardly changes. A stretch is drawn by its least distance, a cut within it
     uniformly, and kept with the probability that makes up for the difference.
     """
-    a, b = level.numerator, level.denominator
-    before = spread.below_one(low)
-    target = a * (spread.below_one(high) - before)
-    slope = rate / (FINENESS * _range(level))
 
-    def distance(cut: int) -> int:
-        return abs(b * (spread.below_one(cut) - before) - target)
+    def __init__(self, spread: _Spread, low: int, high: int, level: Fraction, slope: Fraction) -> None:
+        self._spread, self._slope = spread, slope
+        self._a, self._b = a, b = level.numerator, level.denominator
+        self._before = before = spread.below_one(low)
+        self._target = target = a * (spread.below_one(high) - before)
 
-    def reach(ranks: list[int]) -> npt.NDArray[np.int64]:
-        return np.clip(spread.reach([before - (-rank // b) for rank in ranks]), low, high + 1)
+        def reach(ranks: list[int]) -> npt.NDArray[np.int64]:
+            return np.clip(spread.reach([before - (-rank // b) for rank in ranks]), low, high + 1)
 
-    crossing = int(reach([target])[0])
-    best = min(distance(crossing), distance(max(crossing - 1, low)))
-    rung = max(1, int(2 / slope))
-    rungs = [best + j * rung for j in range(_RUNGS + 1)]
-    edges = np.unique([low, crossing, high + 1, *reach([target + sign * d for d in rungs for sign in (-1, 1)])])
-    firsts, sizes = edges[:-1], np.diff(edges)
-    ends = np.abs(b * (spread.below(np.stack([firsts, edges[1:] - 1])) - before) - target)
-    least = np.minimum(ends[0], ends[1])
-    while True:
-        stretch = draw(sizes, least, slope, bits)
-        cut = int(firsts[stretch]) + int(uniform(int(sizes[stretch]), 1, bits)[0])
-        if happens(slope * (distance(cut) - int(least[stretch])), bits):
-            return cut
+        crossing = int(reach([target])[0])
+        best = min(abs(self.distance(crossing)), abs(self.distance(max(crossing - 1, low))))
+        half = max(1, int(1 / (2 * slope)))
+        rungs = [best + half * steps for steps in _STRETCHES]
+        edges = np.unique([low, crossing, high + 1, *reach([target + sign * d for d in rungs for sign in (-1, 1)])])
+        sizes = np.diff(edges)
+        ends = np.abs(b * (spread.below(np.stack([edges[:-1], edges[1:] - 1])) - before) - target)
+        least = np.minimum(ends[0], ends[1])
+        self._firsts, self._sizes, self._least = edges[:-1].tolist(), sizes.tolist(), least.tolist()
+        self._wheel = Wheel(sizes, least, slope)
+
+    def distance(self, cut: int) -> int:
+        """How far the rank of a cut is above the level's, in units of 1/(b FINENESS); negative below it."""
+        return self._b * (self._spread.below_one(cut) - self._before) - self._target
+
+    def draw(self, bits: Bits) -> tuple[int, int]:
+        """A cut, and how far its rank is off."""
+        while True:
+            stretch = self._wheel.draw(bits)
+            cut = self._firsts[stretch] + uniform_one(self._sizes[stretch], bits)
+            distance = abs(self.distance(cut))
+            more = distance - self._least[stretch]
+            if not more or happens(self._slope * more, bits):
+                return cut, distance
 
 
 @lru_cache(maxsize=4096)
-def _offsets(reach: int) -> tuple[int, ...]:
-    """The half-widths that an interval can have: 0, 1, 2, ... growing by a fifth, up to the one that reaches both ends."""
-    found, width = {0, reach}, 1.0
-    while width < reach:
-        found.add(math.ceil(width))
-        width *= _GROWTH
-    return tuple(sorted(found))
+def _offsets(positions: int) -> tuple[int, ...]:
+    """The half-widths that an interval can have, in parts of cells: a few within a cell, then growing to the whole grid."""
+    found = [FINENESS // part for part in _WITHIN_A_CELL if FINENESS >= part]
+    cells = 1
+    while found[-1:] < [positions * FINENESS]:
+        found.append(min(cells, positions) * FINENESS)
+        cells = math.ceil(cells * _GROWTH)
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
-def _slack(candidates: int, slope: Fraction, confidence: Number) -> int:
-    """The distance at which all wrong candidates together have no more than the probability that may fail."""
+def _slack(rungs: int, slope: Fraction, confidence: Number) -> int:
+    """The distance at which all wrong rungs together have no more than the probability that may fail."""
     alpha = 1 - open_unit("confidence", confidence).upper
-    return math.ceil(exact_upper(certified(lambda: ball(max(1, candidates - 1) / alpha).log())) / slope)
+    return math.ceil(exact_upper(certified(lambda: ball(max(1, rungs - 1) / alpha).log())) / slope)
 
 
 @dataclass(frozen=True)
-class _Intervals:
-    """Some intervals around a cell, from the cell alone to the whole grid, and how far each is from the one that is wanted.
+class _Ladder:
+    """Intervals [t - offset, t + offset] around cuts t, and how far each is from the one that is wanted there.
 
     An interval's margin is how far, in ranks, its nearer end is beyond the quantile; infinite at an end of the grid.
-    It grows with the interval, so exactly one is the first whose margin reaches the slack: that one has distance 0. The
-    others' distance is what the margin lacks, or by how much the one before is already too good.
+    It grows with the offset, so exactly one rung is the first whose margin reaches the slack: that one has distance 0. The
+    others' distance is what the margin lacks, or by how much the rung before is already too good.
     """
 
-    lows: npt.NDArray[np.int64]
-    highs: npt.NDArray[np.int64]
-    distances: list[int]
+    spread: _Spread
+    level: Fraction
     slope: Fraction
+    slack: int
+    offsets: tuple[int, ...]
 
     @classmethod
-    def around(cls, value: int, spread: _Spread, level: Fraction, rate: Fraction, confidence: Number) -> _Intervals:
-        a, b = level.numerator, level.denominator
-        top = spread.positions - 1
-        widths = np.array(_offsets(max(value, top - value)), np.int64)
-        lows, highs = np.maximum(value - widths, 0), np.minimum(value + widths, top)
-        slope = rate / (2 * max(a, b - a))
-        slack = _slack(len(widths), slope, confidence)
-        total = a * (int(spread.ends[-1]) // FINENESS)
-        # these are cuts between whole cells, so the division by FINENESS leaves nothing over
-        under = (total - b * (spread.below(lows * FINENESS) // FINENESS)).tolist()
-        over = (b * (spread.below((highs + 1) * FINENESS) // FINENESS) - total).tolist()
-        distances, excess = [], 0
-        for i in range(len(widths) - 1):
-            margin = min(([under[i]] if lows[i] else []) + ([over[i]] if highs[i] < top else []))
-            distances.append(max(slack - margin, excess))
-            excess = max(0, margin - slack)
-        return cls(lows, highs, [*distances, excess], slope)
+    def of(cls, spread: _Spread, level: Fraction, rate: Fraction, confidence: Number) -> _Ladder:
+        slope = rate / (FINENESS * 2 * max(level.numerator, level.denominator - level.numerator))
+        offsets = _offsets(spread.positions)
+        return cls(spread, level, slope, _slack(len(offsets), slope, confidence), offsets)
 
-    def draw(self, bits: Bits) -> tuple[int, int]:
-        """The ends of one of them."""
-        place = draw([1] * len(self.distances), self.distances, self.slope, bits)
-        return int(self.lows[place]), int(self.highs[place])
+    def margin(self, cut: int, rung: int) -> int | None:
+        """By how much both ends are beyond the quantile, in units of 1/(b FINENESS); None where both are the grid's."""
+        a, b = self.level.numerator, self.level.denominator
+        target, found = a * int(self.spread.ends[-1]), None
+        low, high = cut - self.offsets[rung], cut + self.offsets[rung]
+        if low > 0:
+            found = target - b * self.spread.below_one(low)
+        if high < self.spread.last:
+            over = b * self.spread.below_one(high) - target
+            found = over if found is None else min(found, over)
+        return found
+
+    def distance(self, cut: int, rung: int) -> int | None:
+        """How far a rung is from the one that is wanted; None where the rung before is the whole grid already."""
+        before = self.margin(cut, rung - 1) if rung else 0
+        if before is None:
+            return None
+        own = self.margin(cut, rung)
+        lack = 0 if own is None else self.slack - own
+        return max(0, lack, before - self.slack)
+
+    def draw_both(self, bits: Bits) -> tuple[int, int]:
+        """A cut and an offset, in proportion to exp(-slope max(|distance of the cut|, distance of the rung))."""
+        cuts = _Cuts(self.spread, 0, self.spread.last, self.level, self.slope)
+        while True:
+            cut, off = cuts.draw(bits)
+            rung = uniform_one(len(self.offsets), bits)
+            distance = self.distance(cut, rung)
+            if distance is not None and (distance <= off or happens(self.slope * (distance - off), bits)):
+                return cut, self.offsets[rung]
+
+    def draw_offset(self, cut: int, bits: Bits) -> int:
+        """An offset for a cut that is known, in proportion to exp(-slope distance)."""
+        distances = [self.distance(cut, rung) for rung in range(len(self.offsets))]
+        known = [distance for distance in distances if distance is not None]
+        return self.offsets[draw([1] * len(known), known, self.slope, bits)]
 
 
 def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)) -> float:
@@ -318,21 +356,20 @@ def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, le
     For previews: it is what to expect of one draw, not a guarantee for all data.
     """
     alpha = 1 - open_unit("confidence", confidence).upper
-    spread = Fraction(_range(level), level.denominator) * levels.bit_length()
-    return float(spread / rate) * -math.log(alpha)
+    spread = 2 * max(level, 1 - level) * _shares(levels, confidence)[0]
+    return float(spread / rate) * -math.log(alpha) * 1.17
 
 
 def rank_bound(rate: Fraction, positions: int, confidence: Number = 0.95, *, level: Fraction = Fraction(1, 2)) -> float:
     """As `rank_error`, of one level asked alone, but for all data whatsoever: Theorem 5."""
     alpha = 1 - open_unit("confidence", confidence).upper
-    spread = Fraction(_range(level), level.denominator)
-    return float(spread / rate) * math.log((positions * FINENESS + 1) / alpha)
+    spread = 2 * max(level, 1 - level)
+    return float(spread / rate) * math.log((positions * FINENESS + 1) * len(_offsets(positions)) / alpha)
 
 
 def interval_rank(
-    flank_rate: Fraction, positions: int, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)
+    rate: Fraction, positions: int, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)
 ) -> float:
-    """The half-width of an interval to expect, in units of weight between the quantile and each end."""
-    a, b = level.numerator, level.denominator
-    slope = flank_rate / levels / (2 * max(a, b - a))
-    return _slack(len(_offsets(positions - 1)), slope, confidence) / b
+    """The half-width of an interval to expect, in units of weight between the estimate and each end."""
+    spread = 2 * max(level, 1 - level) * _shares(levels, confidence)[1]
+    return _slack(len(_offsets(positions)), rate / spread, confidence) * 1.3

@@ -1,0 +1,97 @@
+"""Medians by themselves: how wide intervals are beside the real errors, and how long 201 grouped medians take.
+
+`python -m benchmarks.suites.queries.medians widths [TRIALS]` prints half-widths over 95 % errors and the coverage, for
+tables of several sizes. `... seconds [ROWS]` asks Sordino and DuckDB's own `quantile_disc` with distinct persons in turn.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import sordino as so
+from sordino.query.aggregates.quantiles import noisy_quantiles
+
+GROUPS, ROWS_OF_PERSON, TURNS = 201, 15, 3
+SHAPES: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "gamma": lambda rng, rows: rng.gamma(2, 50, rows),
+    "lognormal": lambda rng, rows: rng.lognormal(3, 1, rows),
+    "even": lambda rng, rows: rng.uniform(0, 1000, rows),
+}
+LEVELS = tuple(Fraction(i, 100) for i in (5, 25, 50, 75, 90, 99))
+
+
+def widths(trials: int) -> Iterator[str]:
+    """On a grid of 100,001 points, persons of one row and of ten."""
+    for rows in (100, 1000, 10_000, 100_000):
+        found: list[tuple[float, float]] = []
+        for (name, shape), epsilon, own in product(SHAPES.items(), (Fraction(1, 10), Fraction(1), Fraction(3)), (1, 10)):
+            data = np.clip(shape(np.random.default_rng([rows, len(name)]), rows), 0, 1000)
+            cells, counts = np.unique(np.rint(data * 100).astype(np.int64), return_counts=True)
+            for level in LEVELS:
+                at = np.searchsorted(np.cumsum(counts) * level.denominator, level.numerator * rows)
+                truth, asked = int(cells[at]), {"positions": 100_001, "levels": (level,), "rate": epsilon / own}
+                drawn = [noisy_quantiles(cells, counts, **asked)[0] for _ in range(trials)]
+                error = float(np.quantile([abs(one.value - truth) for one in drawn], 0.95))
+                half = float(np.mean([one.high - one.low for one in drawn])) / 2
+                found.append((half / max(error, 1), float(np.mean([one.low <= truth <= one.high for one in drawn]))))
+        ratios = sorted(ratio for ratio, _ in found)
+        above = sum(ratio > 3 for ratio in ratios) / len(ratios)
+        yield (
+            f"{rows:,} rows: half-width over 95 % error: median {median(ratios):.2f}, largest {ratios[-1]:.2f}, above 3 in "
+            f"{above:.0%}; coverage {np.mean([covered for _, covered in found]):.3f}, least {min(c for _, c in found):.3f}"
+        )
+
+
+def seconds(rows: int) -> Iterator[str]:
+    """Each in turn, the best of some; both read one Parquet file with two threads."""
+    rng = np.random.default_rng(20_240)
+    table = {
+        "person": rng.integers(0, rows // ROWS_OF_PERSON, rows),
+        "zone": np.minimum(rng.zipf(1.3, rows), GROUPS).astype(np.int64),
+        "amount": np.round(np.minimum(rng.gamma(2, 10, rows), 500), 2),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trips.parquet"
+        pq.write_table(pa.table(table), path, row_group_size=500_000)
+        del table
+        columns: dict[str, dict[str, Any]] = {
+            "zone": {"type": "int", "min": 1, "max": GROUPS},
+            "amount": {"type": "float", "min": 0, "max": 500, "step": 0.01},
+        }
+        data = so.Dataset(
+            path, name="trips", unit="person", max_rows=10, max_groups=5, columns=columns, budget=so.Budget(10**6)
+        )
+        sql = f"SELECT zone, quantile_disc(amount, 0.5), COUNT(DISTINCT person) FROM '{path}' GROUP BY zone"
+        with so.Session(data, threads=2, memory="6GB") as session, duckdb.connect() as own:
+            own.execute("SET threads = 2; SET memory_limit = '6GB'; SET preserve_insertion_order = false")
+            asked: dict[str, Callable[[], object]] = {
+                "DuckDB, quantile_disc and distinct persons": lambda: own.execute(sql).fetchall(),
+                "Sordino, medians": lambda: session.sql("SELECT zone, MEDIAN(amount) FROM trips GROUP BY zone", epsilon=1),
+                "Sordino, means": lambda: session.sql("SELECT zone, AVG(amount) FROM trips GROUP BY zone", epsilon=1),
+            }
+            times: dict[str, list[float]] = {name: [] for name in asked}
+            for _ in range(TURNS):
+                for name, ask in asked.items():
+                    start = perf_counter()
+                    ask()
+                    times[name].append(perf_counter() - start)
+            first = min(times["DuckDB, quantile_disc and distinct persons"])
+            for name, taken in times.items():
+                yield f"{rows:,} rows, {name}: {min(taken):.2f} s ({min(taken) / first:.2f}x)"
+
+
+if __name__ == "__main__":
+    what, *more = sys.argv[1:] or ["widths"]
+    for line in widths(int(more[0]) if more else 100) if what == "widths" else seconds(int(more[0]) if more else 1_500_000):
+        print(line, flush=True)
