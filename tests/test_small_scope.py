@@ -120,7 +120,7 @@ def planned(outputs: Sequence[Aggregate], keys: Sequence[Expression], dataset: D
     values: list[Expression | Aggregate] = [*keys, *outputs]
     query = tree.Query(tree.Table("data"), tuple(tree.Output(f"o{i}", v) for i, v in enumerate(values)), None, tuple(keys))
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
-    return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family), meter)
+    return make_plan(query, dataset, Cost.offered(epsilon=1, mechanism=family, bias=False), meter)
 
 
 def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> Iterator[tuple[str, Ints]]:
