@@ -30,8 +30,9 @@ _FAR = 500.0
 _MOST_EXPONENT = 600.0
 """A probability of e^600 and more is one, however small the error that was multiplied by it."""
 _ROUNDS = 6
-_SERIES_FROM, _SERIES_FROM_ATOMS = 100, 1000
-"""The number of uses from which on a Fourier series is tried first; atoms make a grid's work light."""
+_SERIES_FROM, _SERIES_FROM_ATOMS, _SERIES_FROM_OTHERS = 100, 1000, 10**6
+"""The number of uses from which on a Fourier series is tried first: of sampled losses, with atoms, which make a grid's work
+light, and of others, which a grid resolves better as long as its rounding does not tell."""
 _GRID_UNTIL = 10**7
 """Above so many uses no grid is narrower than the series, even one that misses the accuracy."""
 _LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
@@ -168,12 +169,12 @@ def _refine(
     if tilt is None:
         tilt = _best_tilt(_grids(parts, delta, 2 * spacing, from_above), delta=delta)
     best, last = _EVERYTHING, math.inf
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         while _points(parts, spacing, delta) > _MOST_POINTS:
             spacing *= 1.3
         best &= once(spacing, tilt)
         now = width(best)
-        if now <= accuracy or now > 0.8 * last or _points(parts, 2 * spacing, delta) > _MOST_POINTS:
+        if now <= accuracy or (turn and not now < 0.8 * last) or _points(parts, 2 * spacing, delta) > _MOST_POINTS:
             break
         last = now
         spacing *= min(0.5, max(0.02, 0.7 * accuracy / now))
@@ -243,11 +244,12 @@ def _surely(parts: Parts, delta: float) -> float:
 
 
 def _many(parts: Parts) -> bool:
-    """Whether there are so many uses of sampled losses, none extreme, that a Fourier series is shorter than a grid."""
-    sampled = any(law.contrast is not None for law, _ in parts)
+    """Whether there are so many uses of losses, none extreme, that a Fourier series is shorter than a grid."""
+    least = _SERIES_FROM_OTHERS
+    if any(law.contrast is not None for law, _ in parts):
+        least = _SERIES_FROM_ATOMS if any(law.atoms for law, _ in parts) else _SERIES_FROM
     ordinary = all(_LEAST_SPREAD < _scale(law) < _MOST_SPREAD for law, _ in parts)
-    least = _SERIES_FROM_ATOMS if any(law.atoms for law, _ in parts) else _SERIES_FROM
-    return sampled and ordinary and sum(count for _, count in parts) >= least
+    return ordinary and sum(count for _, count in parts) >= least
 
 
 def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:

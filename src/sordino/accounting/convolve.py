@@ -22,6 +22,8 @@ _UNIT = 2.0**-53
 _DEVIATIONS = 6.0
 _SLOPES = (0.2, 0.8, 2.5, 6.0)
 _OUTSIDE = 1e-10
+_MOST_STEPS = 2.0**21
+"""A window gets no more grid points on each side of its middle, however often the sum is elsewhere."""
 _FEW = 24
 
 
@@ -132,16 +134,17 @@ class Sum:
     def _extent(self, tilt: float, at: Cumulants, side: float, most: float) -> tuple[float, float]:
         """How far from the tilted mean the sum hardly ever gets on one side, and how often it does, by Chernoff."""
         deviation = math.sqrt(max(at.variance, 1e-300))
-        reach = _DEVIATIONS * deviation
+        widest = _MOST_STEPS * self.parts[0][0].spacing
+        reach = min(_DEVIATIONS * deviation, widest)
         if reach >= most:
             return most, 0.0
         slopes = [side * factor / deviation for factor in _SLOPES]
         excess = [self.log_moment(tilt + slope) - at.log_moment - slope * at.mean for slope in slopes]
         while reach < most:
             chance = math.exp(min(0.0, min(e - abs(slope) * reach for e, slope in zip(excess, slopes, strict=True))))
-            if chance <= _OUTSIDE:
+            if chance <= _OUTSIDE or reach == widest:
                 return reach, chance
-            reach *= 1.25
+            reach = min(1.25 * reach, widest)
         return most, 0.0
 
 
