@@ -15,7 +15,7 @@ from sordino.accounting.convolve import Sum, Window
 from sordino.accounting.enumerate import enumerated
 from sordino.accounting.grid import ALIGNED, OnGrid, from_above, from_below, reach
 from sordino.accounting.many_uses import any_infinite, delta_of_many, epsilon_of_many
-from sordino.privacy.loss.law import Law
+from sordino.privacy.loss.law import Floats, Law
 
 __all__ = ["ACCURACY", "Bracket", "delta_bracket", "epsilon_bracket"]
 
@@ -280,10 +280,9 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
     Every tilt gives a valid bracket; this one an accurate one.
     """
 
-    def bound(log_tilt: float) -> float:
-        tilt = math.exp(log_tilt)
-        chernoff = grids.log_moment(tilt) + _payoff(tilt)
-        return chernoff - tilt * epsilon if delta is None else (chernoff - math.log(delta)) / tilt
+    def bounds(tilts: Floats) -> Floats:
+        chernoff = grids.log_moments(tilts) + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
+        return chernoff - tilts * epsilon if delta is None else (chernoff - math.log(delta)) / tilts
 
     scale = math.sqrt(max(grids.cumulants(0.0).variance, 1e-300))
     a, b = math.log(0.01 / scale), math.log(60 / scale)
@@ -291,22 +290,11 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
         middle = math.log(math.sqrt(-2 * math.log(delta)) / scale)
         a, b = middle - 5, middle + 3
     # cut tails can give the bound more than one valley, so the lowest of some places is where one is closed in on
-    places = np.linspace(a, b, _SCAN).tolist()
-    lowest = min(range(_SCAN), key=[bound(x) for x in places].__getitem__)
-    a, b = places[max(lowest - 1, 0)], places[min(lowest + 1, _SCAN - 1)]
-    ratio = (math.sqrt(5) - 1) / 2
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    at_c, at_d = bound(c), bound(d)
-    for _ in range(5):
-        if at_c < at_d:
-            b, d, at_d = d, c, at_c
-            c = b - ratio * (b - a)
-            at_c = bound(c)
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + ratio * (b - a)
-            at_d = bound(d)
-    return math.exp((a + b) / 2)
+    for _ in range(2):
+        tilts = np.exp(np.linspace(a, b, _SCAN))
+        lowest = int(bounds(tilts).argmin())
+        a, b = (math.log(tilts[min(max(i, 0), _SCAN - 1)]) for i in (lowest - 1, lowest + 1))
+    return float(tilts[lowest])
 
 
 def _chernoff(parts: Parts, epsilon: float) -> float:
