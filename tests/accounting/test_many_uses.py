@@ -19,7 +19,7 @@ from sordino.accounting.many_uses import delta_of_many, epsilon_of_many
 from sordino.accounting.spectrum import Spectrum, Uses, _density_weight, _transform
 from sordino.accounting.total import Total
 from sordino.privacy.ball import ball, working
-from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
+from sordino.privacy.loss import DiscreteLaplaceLoss, FiniteLoss, GaussianLoss, LaplaceLoss, Loss
 from sordino.privacy.loss.law import Law
 from sordino.privacy.loss.subsampled import SubsampledLoss
 from sordino.privacy.neighbors import Neighbors
@@ -270,3 +270,31 @@ def test_very_many_uses_of_small_rates_are_nearly_one_gaussian(scale: str, rate:
     limit = GaussianLoss(Fraction(shift)).epsilon(1e-6)
     assert found.lower * (1 - 1e-3) <= limit <= found.upper * (1 + 1e-3)
     assert found.upper - found.lower <= 1e-3 * found.upper
+
+
+def response(epsilon: str) -> FiniteLoss:
+    """Two answers whose odds differ by about e^epsilon."""
+    more = Fraction(1, 2) + Fraction(epsilon) / 4
+    return FiniteLoss((more, 1 - more), (1 - more, more))
+
+
+@pytest.mark.parametrize(
+    ("loss", "count"),
+    [
+        (LaplaceLoss(Fraction("1e-4")), 10**8),
+        (LaplaceLoss(Fraction("1e-5")), 10**9),
+        (response("1e-4"), 10**8),
+        (response("1e-5"), 10**9),
+        (DiscreteLaplaceLoss(1, Fraction(10**4)), 2 * 10**7),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("delta", [1e-6, 1e-15])
+def test_more_than_ten_million_uses_of_other_losses_are_narrow(loss: Loss, count: int, delta: float) -> None:
+    """The central limit, met to a thousandth: each loss is within a ten-thousandth of +-maximum."""
+    plan = count * loss
+    assert isinstance(plan, Total)
+    found = plan.epsilon_bounds(delta)
+    assert 0 < found.upper - found.lower <= 1e-3 * found.upper
+    limit = GaussianLoss(Fraction(loss.maximum() * math.sqrt(count))).epsilon(delta)
+    assert found.lower * (1 - 1e-3) <= limit <= found.upper * (1 + 1e-3)

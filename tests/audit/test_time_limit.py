@@ -12,6 +12,8 @@ from sordino.audit.paper.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.events import Gauge, Reading
+from sordino.audit.sampled.outputs import Table
+from sordino.audit.sampled.train import train
 from sordino.audit.sampled.workers import Alone
 
 
@@ -151,3 +153,23 @@ def test_each_stage_has_its_part_of_the_chance_of_error(monkeypatch: pytest.Monk
     chances.clear()
     black_box(Slow(0), 0, 1, epsilon=9, samples=4000, confidence=0.99, workers=1, neighbors="number")
     assert chances == [pytest.approx(0.01)]
+
+
+@pytest.mark.parametrize("samples", [1_000_000, 100_000_000])
+def test_time_that_learning_takes_is_measured(samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine learning from all training runs once left no time for final runs: more runs, no verdict."""
+    rng = np.random.default_rng(3)
+
+    def slow(first: Table, second: Table, goal: Any, **options: Any) -> Any:
+        time.sleep(1e-4 * first.size)
+        return train(first, second, goal, **options)
+
+    def mechanism(data: int, size: int) -> Any:
+        return rng.random((size, 12)) < 0.3 + 0.1 * data
+
+    monkeypatch.setattr("sordino.audit.sampled.black_box.train", slow)
+    start = time.monotonic()
+    report = black_box(mechanism, 0, 1, epsilon=0.1, samples=samples, seconds=8, workers=1, neighbors="number")
+    assert time.monotonic() - start < 9
+    assert report.verdict is Verdict.VIOLATED, report.summary
+    assert fact(report, "final runs") > 10_000

@@ -15,7 +15,7 @@ from sordino.accounting.convolve import Sum, Window
 from sordino.accounting.enumerate import enumerated
 from sordino.accounting.grid import ALIGNED, OnGrid, from_above, from_below, reach
 from sordino.accounting.many_uses import any_infinite, delta_of_many, epsilon_of_many
-from sordino.privacy.loss.law import Law
+from sordino.privacy.loss.law import Floats, Law
 
 __all__ = ["ACCURACY", "Bracket", "delta_bracket", "epsilon_bracket"]
 
@@ -30,8 +30,9 @@ _FAR = 500.0
 _MOST_EXPONENT = 600.0
 """A probability of e^600 and more is one, however small the error that was multiplied by it."""
 _ROUNDS = 6
-_SERIES_FROM, _SERIES_FROM_ATOMS = 100, 1000
-"""The number of uses from which on a Fourier series is tried first; atoms make a grid's work light."""
+_SERIES_FROM, _SERIES_FROM_ATOMS, _SERIES_FROM_OTHERS = 100, 1000, 10**6
+"""The number of uses from which on a Fourier series is tried first: of sampled losses, with atoms, which make a grid's work
+light, and of others, which a grid resolves better as long as its rounding does not tell."""
 _GRID_UNTIL = 10**7
 """Above so many uses no grid is narrower than the series, even one that misses the accuracy."""
 _LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
@@ -168,12 +169,12 @@ def _refine(
     if tilt is None:
         tilt = _best_tilt(_grids(parts, delta, 2 * spacing, from_above), delta=delta)
     best, last = _EVERYTHING, math.inf
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         while _points(parts, spacing, delta) > _MOST_POINTS:
             spacing *= 1.3
         best &= once(spacing, tilt)
         now = width(best)
-        if now <= accuracy or now > 0.8 * last or _points(parts, 2 * spacing, delta) > _MOST_POINTS:
+        if now <= accuracy or (turn and not now < 0.8 * last) or _points(parts, 2 * spacing, delta) > _MOST_POINTS:
             break
         last = now
         spacing *= min(0.5, max(0.02, 0.7 * accuracy / now))
@@ -243,11 +244,12 @@ def _surely(parts: Parts, delta: float) -> float:
 
 
 def _many(parts: Parts) -> bool:
-    """Whether there are so many uses of sampled losses, none extreme, that a Fourier series is shorter than a grid."""
-    sampled = any(law.contrast is not None for law, _ in parts)
+    """Whether there are so many uses of losses, none extreme, that a Fourier series is shorter than a grid."""
+    least = _SERIES_FROM_OTHERS
+    if any(law.contrast is not None for law, _ in parts):
+        least = _SERIES_FROM_ATOMS if any(law.atoms for law, _ in parts) else _SERIES_FROM
     ordinary = all(_LEAST_SPREAD < _scale(law) < _MOST_SPREAD for law, _ in parts)
-    least = _SERIES_FROM_ATOMS if any(law.atoms for law, _ in parts) else _SERIES_FROM
-    return sampled and ordinary and sum(count for _, count in parts) >= least
+    return ordinary and sum(count for _, count in parts) >= least
 
 
 def _infinite(parts: Parts, side: int, grids: Sum | None = None) -> float:
@@ -278,10 +280,9 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
     Every tilt gives a valid bracket; this one an accurate one.
     """
 
-    def bound(log_tilt: float) -> float:
-        tilt = math.exp(log_tilt)
-        chernoff = grids.log_moment(tilt) + _payoff(tilt)
-        return chernoff - tilt * epsilon if delta is None else (chernoff - math.log(delta)) / tilt
+    def bounds(tilts: Floats) -> Floats:
+        chernoff = grids.log_moments(tilts) + tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
+        return chernoff - tilts * epsilon if delta is None else (chernoff - math.log(delta)) / tilts
 
     scale = math.sqrt(max(grids.cumulants(0.0).variance, 1e-300))
     a, b = math.log(0.01 / scale), math.log(60 / scale)
@@ -289,22 +290,11 @@ def _best_tilt(grids: Sum, *, delta: float | None = None, epsilon: float = 0.0) 
         middle = math.log(math.sqrt(-2 * math.log(delta)) / scale)
         a, b = middle - 5, middle + 3
     # cut tails can give the bound more than one valley, so the lowest of some places is where one is closed in on
-    places = np.linspace(a, b, _SCAN).tolist()
-    lowest = min(range(_SCAN), key=[bound(x) for x in places].__getitem__)
-    a, b = places[max(lowest - 1, 0)], places[min(lowest + 1, _SCAN - 1)]
-    ratio = (math.sqrt(5) - 1) / 2
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    at_c, at_d = bound(c), bound(d)
-    for _ in range(5):
-        if at_c < at_d:
-            b, d, at_d = d, c, at_c
-            c = b - ratio * (b - a)
-            at_c = bound(c)
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + ratio * (b - a)
-            at_d = bound(d)
-    return math.exp((a + b) / 2)
+    for _ in range(2):
+        tilts = np.exp(np.linspace(a, b, _SCAN))
+        lowest = int(bounds(tilts).argmin())
+        a, b = (math.log(tilts[min(max(i, 0), _SCAN - 1)]) for i in (lowest - 1, lowest + 1))
+    return float(tilts[lowest])
 
 
 def _chernoff(parts: Parts, epsilon: float) -> float:

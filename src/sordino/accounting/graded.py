@@ -7,14 +7,16 @@ revealing. The values are no multiples of anything, so that one law needs few of
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from sordino.privacy.loss.law import Contrast, Floats, Law
 
-__all__ = ["Discrete", "Graded", "Sketch"]
+__all__ = ["Discrete", "Graded", "Sketch", "View"]
 
 _FAINT = 2.0**-1000
 """A probability below this may have lost digits to underflow."""
@@ -28,6 +30,8 @@ _ROUNDED = 2.0**-45
 """How far the float of an atom's value may be off, as a share of it."""
 _MATTERS = 1e-12
 """A tilted probability that is more than noise."""
+_LEAST_CROWD = 1 / 8
+"""A cell spans at most so few cells of the sketch where it matters: what is likely at one end must not move far."""
 _NARROWEST = 2.0**-14
 """The least width of a cell, in spreads: the law's error is that of cells which are at least half as wide."""
 
@@ -75,6 +79,15 @@ class Sketch:
         )
 
 
+class View(NamedTuple):
+    """So many uses of the law, tilted, with losses in this range."""
+
+    tilt: float
+    uses: int
+    above: float = -math.inf
+    to: float = math.inf
+
+
 @dataclass(frozen=True)
 class Graded:
     """The cells of one law."""
@@ -85,10 +98,16 @@ class Graded:
 
     @staticmethod
     def of(law: Law, tilt: float, tail: float, count: int, moved: float) -> Graded:
-        """Cells such that `count` uses have squared widths of about `moved` in the mean of the tilted law, and few cells.
+        """Cells for one view of the law."""
+        return Graded.of_views(law, [View(tilt, count)], tail, moved)
 
-        The widths are as the inverse cube roots of the tilted density; where one use in all of them matters, the square of a
-        width is at most about `moved`. What has less probability than `tail` is cut off on each side.
+    @staticmethod
+    def of_views(law: Law, views: Sequence[View], tail: float, moved: float) -> Graded:
+        """Cells such that in each view the uses have squared widths of about `moved` in the mean of the tilted law.
+
+        The widths are as the inverse cube roots of the tilted density, which makes few cells; where one use in all of them
+        matters, the square of a width is at most about `moved`. What has less probability than `tail` is cut off on each
+        side.
         """
         if not law.high > law.low:
             none = np.zeros(0)
@@ -96,19 +115,12 @@ class Graded:
         sketch = Sketch.of(law)
         kept = sketch.kept(tail)
         ends = np.append(sketch.edges[kept], sketch.edges[kept.stop])
-        widths = np.diff(ends)
-        with np.errstate(divide="ignore"):
-            logs = np.log(sketch.masses[kept]) + tilt * sketch.losses[kept]
-        chances = np.exp(logs - logs.max())
-        chances /= chances.sum()
-        density = chances / widths
-        neighbours = np.concatenate([density[:1], density, density[-1:]])
-        density = np.maximum(density, np.maximum(neighbours[:-2], neighbours[2:]))  # not too wide at a flank
-        crowd = np.cbrt(density) * widths
-        crowd *= math.sqrt(crowd.sum() * count / moved)
-        crowd = np.where(chances * count > _MATTERS, np.maximum(crowd, widths / math.sqrt(moved)), crowd)
-        top = int(np.argmax(chances))
-        crowd[top:] = np.maximum(crowd[top:], widths[top:] * (tilt + 1))  # what moves up must not outweigh all by its tilt
+        masses, losses = sketch.masses[kept], sketch.losses[kept]
+        crowd = np.zeros(len(masses))
+        for view in views:
+            seen = (losses > view.above) & (losses <= view.to)
+            if seen.any():
+                crowd[seen] = np.maximum(crowd[seen], _crowd(masses[seen], losses[seen], np.diff(ends)[seen], view, moved))
         at = np.concatenate([[0.0], np.cumsum(crowd)])
         edges = np.interp(np.linspace(0, at[-1], max(16, math.ceil(at[-1]))), at, ends)
         edges[0], edges[-1] = ends[0], ends[-1]
@@ -159,6 +171,24 @@ class Graded:
         if missing > 0:
             values, masses = np.append(values, values.min()), np.append(masses, missing)
         return _positive(law, values, masses, law.infinite)
+
+
+def _crowd(masses: Floats, losses: Floats, widths: Floats, view: View, moved: float) -> Floats:
+    """How many cells each cell of the sketch is cut into for one view."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(masses) + view.tilt * losses
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    density = chances / widths
+    neighbours = np.concatenate([density[:1], density, density[-1:]])
+    density = np.maximum(density, np.maximum(neighbours[:-2], neighbours[2:]))  # not too wide at a flank
+    crowd = np.cbrt(density) * widths
+    crowd *= math.sqrt(crowd.sum() * view.uses / moved)
+    least = np.maximum(widths / math.sqrt(moved), _LEAST_CROWD)
+    crowd = np.where(chances * view.uses > _MATTERS, np.maximum(crowd, least), crowd)
+    top = int(np.argmax(chances)) if math.isinf(view.above) else 0  # what moves up must not outweigh all by its tilt
+    crowd[top:] = np.maximum(crowd[top:], widths[top:] * (view.tilt + 1))
+    return np.asarray(crowd)
 
 
 def _atoms(law: Law) -> tuple[Floats, Floats]:

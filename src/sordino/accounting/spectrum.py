@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sordino.accounting.graded import Discrete
 from sordino.privacy.loss.law import Floats
 
-__all__ = ["Spectrum", "Uses", "largest_payoff"]
+__all__ = ["Spectrum", "Uses", "log_largest_payoff"]
 
 _UNIT = 2.0**-53
 _SLOPES = np.array([0.1, 0.2, 0.4, 0.8, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0, 30.0])
@@ -114,8 +114,8 @@ class Spectrum:
 
     Its coefficient at n turns per window, about `reference`, is within `errors[n]` of `coefficients[n]`. Beyond the window,
     which starts `first` below and ends `last` above the reference, it has at most probability `outside` on each side.
-    `scale` is log E[e^(tilt (sum + Gaussian))]; `smooth` is the shift of the Gaussian. Rounding can have moved the sum by
-    `value_error`.
+    `scale` is log E[e^(tilt (sum + Gaussian))], which rounding can have moved by `scale_error`, and the sum by
+    `value_error`; `smooth` is the shift of the Gaussian. All of it counts e^log_ways times.
     """
 
     reference: float
@@ -124,13 +124,14 @@ class Spectrum:
     tilt: float
     smooth: float
     scale: float
+    scale_error: float
     coefficients: Complex
     errors: Floats
     outside: float
     value_error: float
 
     @staticmethod
-    def of(uses: Uses, tilt: float, smooth: float, outside: float) -> Spectrum | None:
+    def of(uses: Uses, tilt: float, smooth: float, outside: float, log_ways: float = 0.0) -> Spectrum | None:
         """None if it would take too many terms, or rounding would leave nothing of them."""
         quiet = math.sqrt(-2 * math.log(outside))  # beyond this many of its scales the Gaussian's transform is as small
         masses, means, log_moment, mean, deviation, down, up = uses.window(tilt, outside, smooth)
@@ -149,7 +150,8 @@ class Spectrum:
             last=up,
             tilt=tilt,
             smooth=smooth,
-            scale=log_moment + tilt * (tilt + 1) * square / 2,
+            scale=log_ways + log_moment + tilt * (tilt + 1) * square / 2,
+            scale_error=uses.log_error(tilt),
             coefficients=coefficients,
             errors=errors,
             outside=outside * (1 + 2 * unsure),
@@ -172,7 +174,10 @@ class Spectrum:
         """E[(1 - e^(epsilon - sum))+] without the Gaussian, at its upper (+1) or lower (-1) end."""
         place = epsilon - self.reference
         if not -self.first < place < self.last:
-            return (1.0 if place < 0 else self._beyond(0.0, epsilon)) if side > 0 else 0.0
+            if side < 0:
+                return 0.0
+            often = 1.0 if place < 0 else self.outside
+            return often * math.exp(log_largest_payoff(self.tilt)) * self._scaled(epsilon, 1)
         frequencies, slow, fast, left = self._series
         length, top = self.first + self.last, self.last - place
         cut = np.exp((-self.tilt - 1j * frequencies) * top)
@@ -187,47 +192,14 @@ class Spectrum:
         inside = 2 / length * float(terms.real.sum())
         inside += side * (2 / length * wrong + left)
         if side < 0:
-            return max(0.0, inside - 2 * self.outside * largest_payoff(self.tilt)) * self._scaled(epsilon)
-        return max(0.0, inside) * self._scaled(epsilon) + self._beyond(top, epsilon)
+            inside -= 2 * self.outside * math.exp(log_largest_payoff(self.tilt))
+        else:  # what the sum beyond the window adds at most
+            near = self.tilt * math.expm1(min(top, 50.0)) < 1
+            inside = max(0.0, inside) + self.outside * math.exp(log_largest_payoff(self.tilt) if near else -self.tilt * top)
+        return max(0.0, inside) * self._scaled(epsilon, side)
 
-    def _scaled(self, epsilon: float) -> float:
-        return math.exp(min(_MOST_EXPONENT, self.scale - self.tilt * epsilon))
-
-    def _beyond(self, top: float, epsilon: float) -> float:
-        """What the sum beyond the window adds to delta at most."""
-        peak = largest_payoff(self.tilt) if self.tilt * math.expm1(min(top, 50.0)) < 1 else math.exp(-self.tilt * top)
-        return self.outside * peak * self._scaled(epsilon)
-
-    def epsilon(self, target: float, side: int, start: float, accuracy: float) -> float:
-        """An epsilon at which delta's end is at most (side +1) or at least (side -1) the target; else side * inf.
-
-        `accuracy` is how much too far it may be.
-        """
-        if target <= 0:
-            return side * math.inf
-        wanted, epsilon, slope = math.log(target), start, self.tilt + 1
-        good, bad = side * math.inf, -side * math.inf
-        before: tuple[float, float] | None = None
-        for _ in range(40):
-            found = self.delta(epsilon, side)
-            off = math.log(found) - wanted if found > 0 else -math.inf
-            if side * off <= 0:
-                if abs(off) <= slope * accuracy:
-                    return epsilon
-                good = epsilon if math.isinf(good) else side * min(side * good, side * epsilon)
-            else:
-                bad = epsilon if math.isinf(bad) else side * max(side * bad, side * epsilon)
-            if abs(good - bad) <= accuracy:
-                break
-            if before is not None and epsilon != before[0] and math.isfinite(off) and math.isfinite(before[1]):
-                steep = (before[1] - off) / (epsilon - before[0])
-                slope = steep if steep > 0 else slope
-            before = epsilon, off
-            follow = epsilon + off / slope + side * accuracy / 3 if math.isfinite(off) else math.inf
-            low, high = min(good, bad), max(good, bad)
-            low, high = max(low, self.reference - self.first), min(high, self.reference + self.last)
-            epsilon = follow if low < follow < high else (low + high) / 2
-        return good
+    def _scaled(self, epsilon: float, side: int) -> float:
+        return math.exp(min(_MOST_EXPONENT, self.scale + side * self.scale_error - self.tilt * epsilon))
 
 
 def _density_weight(smooth: float) -> float:
@@ -236,9 +208,9 @@ def _density_weight(smooth: float) -> float:
     return smooth**2 * (1 + smooth / 2 * mills) * (1 + 2.0**-40)
 
 
-def largest_payoff(tilt: float) -> float:
-    """The largest e^(-tilt y) (1 - e^-y) over y > 0."""
-    return math.exp(tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt))
+def log_largest_payoff(tilt: float) -> float:
+    """The log of the largest e^(-tilt y) (1 - e^-y) over y > 0."""
+    return tilt * math.log(tilt) - (1 + tilt) * math.log1p(tilt)
 
 
 def _transform(uses: Uses, masses: Floats, means: Floats, turn: float, terms: int, smooth: float) -> tuple[Complex, Floats]:

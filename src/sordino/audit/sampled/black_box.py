@@ -47,6 +47,9 @@ _STAGES = ((0.25, 0.05), (0.5, 0.05), (0.75, 0.1), (1, 0.79))
 _CELLS_A_SECOND, _FEWEST_CELLS = 400_000, 4
 """How many numbers a second training is likely to look at, and for how many more it works on each run."""
 
+_PLENTY, _FEW_LEARNED = 10.0, 2000
+"""Learning is not measured where it could be so many times slower than is likely, nor with fewer runs."""
+
 Progress = Callable[[float, str], None]
 
 
@@ -153,7 +156,7 @@ class _Audit:
             return undecided(self.request, problem, self.start, self._pair(chosen), self.relations[chosen], trials)
         fresh = int(_CONTEST * rest)
         final = self._affordable((self.request.samples - self.trained) // 2 - fresh)
-        found = train(drawn[0].table, drawn[1].table, self._goal(final))
+        found = self._learn(drawn, self._goal(final))
         found = self._choose(chosen, found, fresh, self._goal(final))
         final = (self.request.samples - self.trained) // 2
         self.progress(0.5, "final runs")
@@ -231,6 +234,21 @@ class _Audit:
         """So many runs for training, or what can be looked at in a third of the time that is left."""
         cells = max((len(drawn.table.columns) for drawn in self.kept.get(pair, ())), default=1)
         return min(runs, _MOST_TRAIN, int(self._left / 3 * _CELLS_A_SECOND / (cells + _FEWEST_CELLS)))
+
+    def _learn(self, drawn: tuple[Drawn, Drawn], goal: Goal) -> Found:
+        """What all training runs teach, or as many as half of the time that is left is enough for.
+
+        Unless that is plenty, the speed is measured by learning from a few of them first.
+        """
+        first, second = (one.table for one in drawn)
+        runs = min(first.size, second.size)
+        expected = runs * (len(first.columns) + _FEWEST_CELLS) / _CELLS_A_SECOND
+        if not self.request.limited or runs < _FEW_LEARNED or _PLENTY * expected < self._left / 3:
+            return train(first, second, goal)
+        few, begin = max(_FEW_LEARNED // 2, runs // 8), time.monotonic()
+        found = train(first.take(slice(0, few)), second.take(slice(0, few)), goal)
+        most = int(self._left / 2 * few / (time.monotonic() - begin))
+        return found if most < 2 * few else train(first.take(slice(0, most)), second.take(slice(0, most)), goal)
 
     def _draw(
         self, pair: int, count: int, words: str, part: tuple[float, float], limit: float | None = None
