@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -253,16 +253,21 @@ def _cells(exact: Exact, place: dict[tuple[Any, ...], int], draws: Draws) -> lis
     """For each group the places of its values and their weights, sorted."""
     *keys, column = exact.keys
     cells, weights = draws.places(column), exact.sums[:, 0].astype(np.int64)
-    rows: Iterable[Any] = zip(*keys, strict=True) if keys else itertools.repeat((), len(cells))
-    of: Mapping[Any, int] = place
-    if len(keys) == 1:  # there may be a million rows: without a tuple for each
-        rows, of = keys[0], {key: i for (key,), i in place.items()}
-    places = np.fromiter((of.get(key, -1) for key in rows), np.int64, len(cells))
+    places = _places(keys, place, len(cells))
     order = np.lexsort((cells, places))
     order = order[(weights[order] > 0) & (places[order] >= 0) & (cells[order] >= 0)]
     starts = np.searchsorted(places[order], np.arange(len(place) + 1))
     sorted_cells, sorted_weights = cells[order], weights[order]
     return [(sorted_cells[i:j], sorted_weights[i:j]) for i, j in itertools.pairwise(starts.tolist())]
+
+
+def _places(keys: Sequence[list[Any]], place: Mapping[tuple[Any, ...], int], count: int) -> npt.NDArray[np.int64]:
+    """The group of each row, negative where it is none of them. There may be a million rows, of few groups."""
+    if len(keys) == 1 and (cells := np.array(keys[0])).dtype == np.int64:
+        known, where = np.unique(cells, return_inverse=True)
+        return np.array([place.get((key,), -1) for key in known.tolist()], np.int64)[where]
+    rows = zip(*keys, strict=True) if keys else itertools.repeat((), count)
+    return np.fromiter((place.get(key, -1) for key in rows), np.int64, count)
 
 
 def _noisy(release: Sums, exact: Integers) -> Integers:

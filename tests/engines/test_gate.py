@@ -139,7 +139,7 @@ def test_no_name_of_a_table_reaches_the_rows_of_another(other: str) -> None:
         assert exact(dataset, query)[1][0] == [[count]]
 
 
-@pytest.mark.parametrize("name", ["shares", "spread", "owned", "cells", "lines", "r", "gate", "u", "w0"])
+@pytest.mark.parametrize("name", ["shares", "spread", "owned", "heavy", "light", "cells", "lines", "r", "gate", "u", "w0"])
 def test_a_private_table_may_be_called_like_a_step_of_the_statement(name: str) -> None:
     table = pa.table({"id": [1, 1, 1, 2], "u": ["a", "b", "a", "b"], "age": [1, 2, 3, 4]})
     columns: dict[str, Any] = {"age": AGE, "u": {"type": "category", "values": ["a", "b"]}}

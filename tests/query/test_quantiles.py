@@ -313,6 +313,31 @@ def test_the_descent_has_the_law_of_the_definition_and_no_other(
         assert p_value(observed, Naive(shifted, fineness).all_cuts(levels, rate)) < REJECT
 
 
+def test_cuts_within_a_stretch_have_the_law_of_the_definition_and_rates_five_percent_off_are_noticed() -> None:
+    """Many cuts lie within half an e-fold of probability here, so that what makes up for their difference matters."""
+    weights, rate, bits, observed = (40, 3), Fraction(1, 4), SecureBits(), dict[Any, int]()
+    with mock.patch.object(quantiles, "FINENESS", 32):
+        spread = quantiles._Spread.of(np.arange(2), np.array(weights), 2, (HALF,))
+        cuts = quantiles._Cuts(spread, 0, 64, HALF, rate / (32 * 2))
+        for _ in range(40_000):
+            cut, off = cuts.draw(bits)
+            assert off == abs(cuts.distance(cut))
+            observed[cut,] = observed.get((cut,), 0) + 1
+    naive = Naive(weights, 32)
+    assert p_value(observed, naive.all_cuts((HALF,), rate)) > ACCEPT
+    distances = np.array(naive.distances(0, 64, HALF), float)
+    mean = sum(float(distances[cut]) * count for (cut,), count in observed.items()) / 40_000
+
+    def deviations(rate: Fraction) -> float:
+        """Of the mean distance, which tells all that draws tell about the rate."""
+        law = np.array(naive.law(0, 64, HALF, rate))
+        expected = law @ distances
+        return float(abs(mean - expected) / math.sqrt((law @ distances**2 - expected**2) / 40_000))
+
+    assert deviations(rate) < 6.1
+    assert min(deviations(rate * Fraction(19, 20)), deviations(rate * Fraction(21, 20))) > 6.1
+
+
 def joint_draws(weights: tuple[int, ...], level: Fraction, rate: Fraction, draws: int) -> dict[Any, int]:
     bits, observed = SecureBits(), dict[Any, int]()
     spread = quantiles._Spread.of(np.arange(len(weights)), np.array(weights), len(weights), (level,))

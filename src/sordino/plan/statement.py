@@ -183,15 +183,20 @@ def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Exp
 def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     """The weight of each value in each group: (keys, value, weight), where a person's weights are within the quota.
 
-    A row weighs what its person weighs in the group. Few persons are too heavy: only these are looked up row by row.
+    A row weighs what its person weighs in the group. Who has no more in all groups together than counts in one has whole
+    weight;
+    only the others are summed by group, and only those who are too heavy are looked up row by row.
     """
     keys: list[exp.Expr] = [column(key) for key in (*lines.keys, value)]
     owner, cell = ("u", *lines.keys), (*lines.keys, value)
     if not lines.person:
         return Statement(_by(cell, [*keys, named(count_rows(), "w")], lines), len(keys), 1, lines.lists)
     count = exp.Count(this=column(value))
+    many = exp.GT(this=count.copy(), expression=whole(quota.each))
+    heavy = select([column("u")], "lines", group=["u"], having=[many])
     present = [*(not_null(key) for key in lines.keys), exp.GT(this=count.copy(), expression=whole(0))]
     owned = select([*(column(name) for name in owner), named(count, "n")], "lines", group=owner, having=present)
+    owned = owned.join(exp.Table(this=identifier("heavy")), using=[identifier("u")], join_type="INNER", copy=False)
     person = full(column("w0")) if quota.scaled else whole(WEIGHT)
     few = least(column("n"), quota.each)
     weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
@@ -207,7 +212,8 @@ def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     result = _joined(result, "light", light, owner)
     if quota.scaled:
         result = _with(result, "spread", spread)
-    return Statement(_with(_with(result, "owned", owned), "lines", lines.select), len(keys), 1, lines.lists)
+    result = _with(_with(result, "owned", owned), "heavy", heavy)
+    return Statement(_with(result, "lines", lines.select), len(keys), 1, lines.lists)
 
 
 def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
@@ -216,7 +222,7 @@ def _lighter(weights: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Paren(this=exp.or_(*below, copy=False)) if len(below) > 1 else below[0]
 
 
-_FEW = ("spread", "light")
+_FEW = ("spread", "light", "heavy")
 """Subqueries of only those persons who must be scaled."""
 
 
