@@ -140,8 +140,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
+    replaced = not keys and not whose.public and whose.neighbors is Neighbors.REPLACE
     certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
-    channels, columns = channels_of(_asked(query), rows, certain=certain)
+    channels, columns = channels_of(_asked(query), rows, certain=certain, replaced=replaced)
     _expect_few_draws(columns, possible)
     who = _contribution(whose, channels, columns, keys, possible, certain=certain)
     groups = who.groups if who.scaled else None

@@ -71,8 +71,8 @@ class Sums(_Priced):
 
     @property
     def partial(self) -> Partial:
-        """What is summed."""
-        return self.channel.partial
+        """What is summed, as it suits the noise."""
+        return self.channel.partial if self.share is None else self.channel.partial.suited(self.share.family)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
