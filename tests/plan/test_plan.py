@@ -421,7 +421,7 @@ def test_the_plan_says_what_matters() -> None:
         "Laplace, scale",
         "± ",
     )
-    said += ("private keys", "persons on", "epsilon 1", "mu^2", "rank within", "depends on the number of rows")
+    said += ("private keys", "persons on", "epsilon 1", "% of the budget", "rank within", "depends on the number of rows")
     for words in said:
         assert words in text
 

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 
 from sqlglot import exp
 
+from sordino.accounting.budget_share import BudgetShare
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
@@ -53,6 +54,7 @@ class Plan:
     price: Price
     statement: Statement | None
     note: str
+    budget: BudgetShare
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -116,11 +118,11 @@ class Plan:
         """The half-width to expect of each aggregate; None where it depends on data and no number of rows was assumed."""
         return _errors(self.query, self.cost)(self.price)
 
-    def explain(self) -> str:
-        """The plan in words."""
+    def explain(self, *, details: bool = False) -> str:
+        """The plan in words; with `details` also what it takes from each meter of the budget."""
         from sordino.plan.explain import explain
 
-        return explain(self)
+        return explain(self, details=details)
 
     def __str__(self) -> str:
         return self.explain()
@@ -177,7 +179,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         norm: Norm = "l1" if price.family == "laplace" else "l2"
         lines = rows.lines(key_cells, values)
         statement = group_sums(lines, terms, rows=who.rows, groups=groups, norm=norm, found=private)
-    plan = Plan(query, whose, cost, keys, who, price, statement, note)
+    plan = Plan(query, whose, cost, keys, who, price, statement, note, BudgetShare.of(price.charge, meter))
     _expect_small(plan)
     return plan
 
