@@ -27,6 +27,7 @@ from sordino.plan.releases import Drawn, Sums
 from sordino.plan.sensitivity import WEIGHT
 from sordino.plan.statement import Statement
 from sordino.query import tree
+from sordino.query.aggregates.centred_mean import CentredMean
 from sordino.query.aggregates.count import Rows
 from sordino.query.aggregates.covariance import Covariance
 from sordino.query.aggregates.distinct import Persons
@@ -247,6 +248,9 @@ def _row_vector(partial: Partial, value: Any = None, other: Any = None) -> Vecto
         case KnownMean(points=grid):
             k = _steps(grid, value)
             return (0,) if k is None else (k - grid.first,)
+        case CentredMean(points=grid, count_row=a):
+            k = _steps(grid, value)
+            return None if k is None else (a, 2 * (k - grid.first) - grid.cells)
         case Mean(points=grid, others=others):
             k = _steps(grid, value)
             if k is None:

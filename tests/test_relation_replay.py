@@ -25,6 +25,7 @@ from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.query import tree
+from sordino.query.aggregates.centred_mean import CentredMean
 from sordino.query.aggregates.distinct import Values
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
@@ -193,7 +194,8 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         joint_world, rows = side_by_side(world, several)
         alone, together = world.dataset(several[0]), joint_world.dataset(rows)
         for found in random_plans(rng, world, alone, 4, Counter()):
-            if found.who.certain or by_hash(found):
+            centred = any(isinstance(release.partial, CentredMean) for release in found.sums)  # never beside groups
+            if found.who.certain or centred or by_hash(found):
                 continue
             try:
                 asked = grouped_by_data(found.query)

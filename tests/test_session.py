@@ -168,7 +168,7 @@ def test_having_keeps_groups_that_are_empty_or_small(session: so.Session) -> Non
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, plug: Plug, mechanism: Any) -> None:
-    """What is added to the exact sums is what the channel's mechanism draws next, for every group and coordinate."""
+    """What becomes of the exact sums is what the channel's mechanism releases next, for every group and coordinate."""
     sql = "SELECT ward, COUNT(*) AS n, AVG(age) AS a, STDDEV(cost) AS c, COUNT(DISTINCT pid) AS p FROM visits GROUP BY ward"
     plan = session.preview(sql, epsilon=1, mechanism=mechanism)
     groups = plug.exact_groups(plan)
@@ -176,11 +176,11 @@ def test_every_number_gets_the_noise_of_its_own_channel(session: so.Session, plu
         noisy = noisy_groups(groups, plan)
     with replay(Tape(8)):
         mechanisms = {release.name: release.mechanism for release in plan.sums if release.mechanism is not None}
-        noise = {name: m.release(np.zeros(groups.vectors[name].size, int)) for name, m in mechanisms.items()}
-    assert noise.keys() == groups.vectors.keys() == {"s0", "s1", "s2"}
-    for name, own in noise.items():
-        assert (noisy.vectors[name] - groups.vectors[name]).ravel().tolist() == own.tolist()
-    assert len({x for own in noise.values() for x in own.tolist()}) > 10
+        released = {name: m.release(groups.vectors[name].ravel()) for name, m in mechanisms.items()}
+    assert released.keys() == groups.vectors.keys() == {"s0", "s1", "s2"}
+    for name, own in released.items():
+        assert noisy.vectors[name].ravel().tolist() == own.tolist()
+    assert len({x for own in released.values() for x in own.tolist()}) > 10
 
 
 @pytest.mark.parametrize("grouped", ["", " GROUP BY ward"])

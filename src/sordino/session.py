@@ -17,6 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
+from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.engines.duckdb import DuckDB
@@ -224,7 +225,7 @@ class Session:
 
     def __repr__(self) -> str:
         try:
-            left = str(self.remaining)
+            left = f"{percent(left_share(self.ledger.meter(self.analyst)), up=False)} of the budget is left"
         except SordinoError:  # closed, or its ledger cannot be read
             left = "nothing can be asked"
         return f"Session({', '.join(self.dataset.tables)}; {left})"

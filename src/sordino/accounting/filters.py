@@ -108,11 +108,16 @@ class _Filter(Account, ABC):
             return delta_refusal(charge, left.delta)
         rows = zip(_NAMES, self.caps.meters, charge.meters, left.meters, strict=True)
         meters = [(name, cost, rest) for name, cap, cost, rest in rows if cap is not None]
-        costs = [f"unbounded {name}" if cost is None else f"{name} {brief(cost, up=True)}" for name, cost, _ in meters]
-        rests = [f"no {name}" if rest is None else f"{name} {brief(rest, up=False)}" for name, _, rest in meters]
-        if len(meters) == 1:  # its name has been said
-            rests = [rests[0].removeprefix(f"{meters[0][0]} ")]
-        return BudgetExceeded(" or ".join(costs), " or ".join(rests), "Lower epsilon or ask for a wider interval.")
+        hint = "Lower epsilon or ask for a wider interval."
+        if len(meters) > 1:
+            from sordino.accounting.budget_share import left_share, percent, taken_share
+
+            taken = taken_share(charge, self)
+            cost = "more of the budget than can be told" if taken is None else f"{percent(taken, up=True)} of the budget"
+            return BudgetExceeded(cost, f"{percent(left_share(self), up=False)} of it", hint)
+        ((name, amount, rest),) = meters
+        cost = f"unbounded {name}" if amount is None else f"{name} {brief(amount, up=True)}"
+        return BudgetExceeded(cost, f"no {name}" if rest is None else brief(rest, up=False), hint)
 
 
 def _times(cost: Fraction, left: Fraction) -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sordino.cli.arguments import Analyst, Declaration
+from sordino.cli.arguments import Analyst, Declaration, Details
 from sordino.cli.declared import check_sources, existing_ledger, load
 from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
@@ -89,6 +89,7 @@ def preview(
     max_groups: MaxGroups = None,
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
+    details: Details = False,
 ) -> None:
     """Show what a question would cost and how exact its answer would be. Free; of the data only public tables are read.
 
@@ -110,10 +111,8 @@ def preview(
     if show_sql:
         say(f"{plan.sql()};")
         return
-    text = explain(plan, assuming="add --rows 1000", folded=False)
-    free = plan.charge.pure == 0 and not plan.charge.delta
-    fits = "without end" if free else f"{meter.fits(plan.charge):,} answers like this one fit into what is left"
-    say(folded(f"{text}\n  budget       {fits}; nothing was charged now", _INDENT))
+    text = explain(plan, assuming="add --rows 1000", folded=False, details=details)
+    say(folded(f"{text}\n  charged      nothing now", _INDENT))
 
 
 def query(
@@ -145,6 +144,7 @@ def query(
     formulas: Annotated[
         bool, typer.Option("--formulas", help="Leave CSV texts that begin with = + - @ as they are, without an apostrophe.")
     ] = False,
+    details: Details = False,
 ) -> None:
     """Ask a question: it is charged, answered with noise, and the answer is stored.
 
@@ -164,7 +164,7 @@ def query(
         raise InvalidInput(f"--plot {plot!r}", "it is the file of --output", "Choose another file. Nothing was charged.")
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
-        answer, receipt = _answered(dataset, text, request, analyst, offer)
+        answer, receipt = _answered(dataset, text, request, analyst, offer, details=details)
         _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
         with _undisturbed():
@@ -176,7 +176,9 @@ def query(
         note(remark)
 
 
-def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, offer: dict[str, Any]) -> tuple[Answer, str]:
+def _answered(
+    dataset: Dataset, text: str, request: str, analyst: str | None, offer: dict[str, Any], *, details: bool
+) -> tuple[Answer, str]:
     """The answer, and what is to be said about its charge."""
     from sordino.cli.watch import Watch
     from sordino.session import Session
@@ -189,9 +191,11 @@ def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, of
                 watch.session = session
                 known = session.ledger.payment(request) is not None
                 answer = session.sql(text, request_id=request, **offer)
-                found.append((answer, _receipt(answer, again=known)))
+                found.append((answer, _receipt(answer, None, again=known)))
                 with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
-                    found.append((answer, f"{found[0][1]} Left: {left_words(session.ledger.meter(analyst))}."))
+                    meter = session.ledger.meter(analyst)
+                    told = _receipt(answer, None if details else meter, again=known)
+                    found.append((answer, f"{told} Left: {left_words(meter, details=details)}."))
         except (SordinoError, KeyboardInterrupt) as error:
             failure = error
         finally:
@@ -203,7 +207,7 @@ def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, of
     return found[-1]
 
 
-def _receipt(answer: Answer, *, again: bool) -> str:
+def _receipt(answer: Answer, meter: TwoMeterFilter | None, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt
@@ -211,7 +215,7 @@ def _receipt(answer: Answer, *, again: bool) -> str:
         raise TypeError
     if again:
         return f"This is the stored answer of entry {receipt.number}; nothing was charged now."
-    return f"Charged {cost_words(receipt.charge)} as entry {receipt.number}, request id {receipt.request_id}."
+    return f"Charged {cost_words(receipt.charge, meter)} as entry {receipt.number}, request id {receipt.request_id}."
 
 
 def _deliver(answer: Answer, form: Format, output: str | None, plot: str | None, request: str, *, formulas: bool) -> None:
@@ -263,7 +267,8 @@ def _after_interrupt(dataset: Dataset, request: str) -> str:
                     entry = f"entry {payment.receipt.number}"
                     if payment.status == "answered":
                         return f"Interrupted. The answer is stored as {entry}: --request-id {request} gives it for free."
-                    return f"Interrupted after the charge, which stays spent: {cost_words(payment.receipt.charge)}, {entry}."
+                    cost = cost_words(payment.receipt.charge, ledger.meter(payment.receipt.analyst))
+                    return f"Interrupted after the charge, which stays spent: {cost}, {entry}."
         return "Interrupted. Nothing was charged."
     return "Interrupted. `sordino budget` shows whether it was charged."
 

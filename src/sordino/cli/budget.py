@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from sordino.cli import standing
-from sordino.cli.arguments import Analyst, Declaration, Yes
+from sordino.cli.arguments import Analyst, Declaration, Details, Yes
 from sordino.cli.declared import existing_ledger, load
 from sordino.cli.numbers import exact, positive
 from sordino.cli.streams import confirmed, note, prose
@@ -52,12 +52,13 @@ def show(
     analyst: Analyst = None,
     all_: Annotated[bool, typer.Option("--all", help=f"List all charges, not only the last {standing.LAST}.")] = False,
     form: Annotated[Form, typer.Option("--format", help="Text for the eye, or JSON.")] = Form.table,
+    details: Details = False,
 ) -> None:
     """Show what was spent and what is left; `show` may be left out.
 
     Example: sordino budget visits.toml
     """
-    standing.show(file, analyst, everything=all_, as_json=form is Form.json)
+    standing.show(file, analyst, everything=all_, as_json=form is Form.json, details=details)
 
 
 @app.command("set")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sordino.answer.text_plot import Bar, bars
 from sordino.cli.declared import existing_ledger, ledger_place, load
-from sordino.cli.gauges import KEYS, USUAL, Gauge, cost_words, gauges, usual_answers
+from sordino.cli.gauges import KEYS, USUAL, Gauge, cost_words, gauges, part_words, usual_answers
 from sordino.cli.numbers import rounded_up
 from sordino.cli.streams import hanging, say, width
 
@@ -58,10 +58,12 @@ class Standing:
         return self.count - sum(tally.answered for tally in self.tallies.values())
 
 
-def show(file: str, analyst: str | None = None, *, everything: bool = False, as_json: bool = False) -> None:
-    """Print how the budget of a declaration stands."""
+def show(
+    file: str, analyst: str | None = None, *, everything: bool = False, as_json: bool = False, details: bool = False
+) -> None:
+    """Print how the budget of a declaration stands; with `details` by each way in which answers are added up."""
     standing = standing_of(load(file), analyst, None if everything or as_json else LAST)
-    say(json.dumps(_fields(standing), indent=2, ensure_ascii=False) if as_json else _text(standing))
+    say(json.dumps(_fields(standing), indent=2, ensure_ascii=False) if as_json else _text(standing, details=details))
 
 
 def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None = None) -> Standing:
@@ -95,13 +97,13 @@ def _shown(terms: Terms, spent: Charge) -> TwoMeterFilter:
     return ShownMeter(terms.allowance.budget, terms.allowance.reserved_delta, spent)
 
 
-def _text(standing: Standing) -> str:
+def _text(standing: Standing, *, details: bool) -> str:
     """The standing for the eye."""
-    parts = [_heading(standing), _left(standing)]
+    parts = [_heading(standing), _left(standing, details=details)]
     if set(standing.tallies) - {None}:
-        parts.append(_by_analyst(standing))
+        parts.append(_by_analyst(standing, details=details))
     if standing.charges:
-        parts.append(_charges(standing))
+        parts.append(_charges(standing, details=details))
     return "\n\n".join(parts)
 
 
@@ -115,7 +117,9 @@ def _fields(standing: Standing) -> dict[str, Any]:
         "tables": [dict(zip(("name", "unit", "neighbors"), table, strict=True)) for table in standing.terms.lineage],
         "budget": _allowance_fields(allowance),
         "analyst": standing.analyst,
-        "left": [{"meter": g.name, "left": _float(g.left), "of": float(g.whole)} for g in gauges(standing.meter)],
+        "left": [
+            {"meter": g.name, "left": _float(g.left), "of": float(g.whole)} for g in gauges(standing.meter, details=True)
+        ],
         "more_answers": {"epsilon": float(USUAL), **usual_answers(standing.meter)},
         "forfeited": standing.forfeited,
         "sub_budgets": {name: _allowance_fields(part) for name, part in standing.allotments.items()},
@@ -144,8 +148,8 @@ def _protected(terms: Terms) -> str:
     return ", ".join(units) or "nobody: all tables are public"
 
 
-def _left(standing: Standing) -> str:
-    found = gauges(standing.meter)
+def _left(standing: Standing, *, details: bool) -> str:
+    found = gauges(standing.meter, details=details)
     drawn = bars([Bar(g.name, g.share, g.words) for g in found], width=min(width(), _WIDEST_BAR) - 2)
     title = "Left" if standing.analyst is None else f"Left for {standing.analyst}"
     return "\n".join([title, textwrap.indent(drawn, "  "), "", hanging(_meaning(found, standing.meter), 0)])
@@ -154,7 +158,9 @@ def _left(standing: Standing) -> str:
 def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
     """What the meters allow, in words."""
     adding = [g for g in found if g.name != KEYS]
-    rule = "Answers add up their epsilons."
+    rule = "A question is answered while the budget has room for it."
+    if adding[0].name == "epsilon":
+        rule = "Answers add up their epsilons."
     if len(adding) > 1 and all(g.left is not None for g in adding):
         rule = (
             "Answers are added up in two ways, by epsilon and by mu^2, which suits many answers with Gaussian noise: "
@@ -162,7 +168,7 @@ def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
         )
     elif len(adding) > 1:
         rule = f"Only {adding[0].name if adding[1].left is None else adding[1].name} counts from now on."
-    if all(g.left is None for g in adding):
+    if not any(g.left for g in adding):
         return "Nothing more will be answered."
     if len(found) > len(adding):
         rule += " Selecting private keys takes delta, too."
@@ -171,31 +177,36 @@ def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
     return f"{rule} Answers with epsilon {rounded_up(USUAL)} that still fit: {', or '.join(counts)}."
 
 
-def _by_analyst(standing: Standing) -> str:
-    rows = [["analyst", "charges", "forfeited", "epsilon", "mu^2", "sub-budget"]]
+def _by_analyst(standing: Standing, *, details: bool) -> str:
+    spent = ["epsilon", "mu^2"] if details else ["of the budget"]
+    rows = [["analyst", "charges", "forfeited", *spent, "sub-budget"]]
     for name, tally in standing.tallies.items():
         part, lost = standing.allotments.get(name or ""), tally.charges - tally.answered
         amounts = [_amount(tally.spent.pure), _amount(tally.spent.mu_squared)]
+        amounts = amounts if details else [part_words(tally.spent, standing.meter)]
         rows.append([name or "(no name)", f"{tally.charges:,}", f"{lost:,}", *amounts, str(part or "none")])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = [
-        "  ".join(f"{c:<{w}}" if i in (0, 5) else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            f"{c:<{w}}" if i in (0, len(rows[0]) - 1) else f"{c:>{w}}"
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]
     return "\n".join(["Spent", *(f"  {text.rstrip()}" for text in texts)])
 
 
-def _charges(standing: Standing) -> str:
+def _charges(standing: Standing, *, details: bool) -> str:
     from sordino.answer.text import clean
 
-    kept = standing.charges
+    kept, meter = standing.charges, None if details else standing.meter
     lines = ["Charges" if len(kept) == standing.count else f"Charges (the last {len(kept)}; --all lists all)"]
     digits = len(str(kept[-1].receipt.number))
     for payment in kept:
         receipt = payment.receipt
         when = clean(receipt.time)[:16].replace("T", " ")
         who = f"  {receipt.analyst}" if receipt.analyst else ""
-        lines.append(f"  {receipt.number:>{digits}}  {when}  {cost_words(receipt.charge)}  {payment.status}{who}")
+        lines.append(f"  {receipt.number:>{digits}}  {when}  {cost_words(receipt.charge, meter)}  {payment.status}{who}")
         lines.append(hanging(f"  {'':>{digits}}  {clean(receipt.question)}", digits + 4))
     return "\n".join(lines)
 

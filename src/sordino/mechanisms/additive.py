@@ -1,7 +1,8 @@
 """Noise added on a lattice: released = step * (value/step + round(Z/step)).
 
 Rounding Z and moving it by an exact lattice point is the same as rounding value + Z, which is post-processing of the
-continuous mechanism; so each theorem about value + Z holds word for word for what is released.
+continuous mechanism; so each theorem about value + Z holds word for word for what is released. Noise of more than 2^30
+steps is rounded together with the value to multiples of 2^j steps, which is post-processing as well (rounded.md).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from flint import arb
 
 from sordino.errors import InvalidInput
 from sordino.mechanisms.bits import Bits
+from sordino.mechanisms.integers import INT64, narrow, span
 from sordino.mechanisms.lattice import Array, Lattice, add
 from sordino.mechanisms.observer import drawn
-from sordino.mechanisms.rounded import RoundedNoise, Shape
+from sordino.mechanisms.rounded import Parts, RoundedNoise, Shape, coarseness
 from sordino.privacy import json_form
 from sordino.privacy.ball import ball, certified, working
 from sordino.privacy.exact import Number, decimal_reading, open_unit, readable, show
@@ -27,6 +29,7 @@ from sordino.privacy.loss import Loss
 
 __all__ = ["Additive"]
 
+_INT64_SHIFT = 60
 Whole: TypeAlias = int | np.integer[Any]
 
 
@@ -66,8 +69,14 @@ class Additive(ABC):
         """The privacy loss of one release of values that move by at most `sensitivity`."""
 
     @cached_property
+    def _coarse(self) -> int:
+        """The j for which results are multiples of 2^j steps; 0 for all ordinary scales."""
+        return coarseness(self.scale / self.step)
+
+    @cached_property
     def _noise(self) -> RoundedNoise:
-        return RoundedNoise(self.shape, self.scale / self.step)
+        """In units of 2^j steps."""
+        return RoundedNoise(self.shape, self.scale / self.step / 2**self._coarse)
 
     @cached_property
     def _lattice(self) -> Lattice:
@@ -88,25 +97,43 @@ class Additive(ABC):
 
     def steps(self, source: Bits) -> int:
         """The noise of one release, in steps: for mechanisms that add it and do not show the sum."""
-        return self._noise.draw_one(source)
+        fine = RoundedNoise(self.shape, self.scale / self.step) if self._coarse else self._noise
+        return fine.draw_one(source)
 
     def _noisy(self, steps: int | list[int] | Array, source: Bits) -> Any:
+        if self._coarse:
+            return self._lattice.values(self._coarsely(steps, source))
         if isinstance(steps, int):
             return self._lattice.values(steps + self.steps(source))
         count = len(steps) if isinstance(steps, list) else steps.size
         return self._lattice.values(add(steps, self._noise.draw(count, source)))
 
+    def _coarsely(self, steps: int | list[int] | Array, source: Bits) -> int | list[int] | Array:
+        """round((steps + noise)/2^j) * 2^j, exactly: of k = 2^j q + r it is 2^j (q + round(noise/2^j + r/2^j))."""
+        j = self._coarse
+        if isinstance(steps, int):
+            return ((steps >> j) + self._noise.draw_one(source, Fraction(steps % 2**j, 2**j))) << j
+        many = narrow(steps) if isinstance(steps, list) else steps
+        many = many.astype(object) if j > _INT64_SHIFT else many
+        noise = self._noise.draw(many.size, source, Parts((many & (2**j - 1)).ravel(), j))
+        whole = np.asarray(add(many >> j, noise))
+        if whole.dtype == object or span(whole) << j >= INT64:
+            whole = whole.astype(object)
+        found = whole << j
+        return found.tolist() if isinstance(steps, list) else found
+
     def interval(self, confidence: Number = 0.95) -> int | float:
         """The half-width of the noise: |released - value| is at most this with at least that probability.
 
-        It is the smallest multiple of the step for which this is so.
+        It is the smallest multiple of the step for which this is so; above 2^30 steps, where results are rounded to
+        multiples of more, larger by less than a thousand-millionth.
         """
         alpha = 1 - open_unit("confidence", confidence).upper
         size = 128
         while True:
             with working(size):
-                magnitude = ball(self._noise.scale) * self.shape.magnitude_ball(ball(alpha))
-                steps = (magnitude + ball(Fraction(1, 2))).floor().unique_fmpz()
+                magnitude = ball(self.scale / self.step) * self.shape.magnitude_ball(ball(alpha))
+                steps = (magnitude + ball(Fraction(2**self._coarse, 2))).floor().unique_fmpz()
             if steps is not None:
                 half_width: int | float = self._lattice.values(int(steps))
                 return half_width
@@ -114,17 +141,25 @@ class Additive(ABC):
 
     def pmf(self, k: Whole | Array | list[int], value: Whole = 0) -> Any:
         """P[the released integer is k], in steps, when the true one is `value`; to the last bit of a float."""
-        return self._law(k, value, self._noise.pmf_ball)
+        return self._law(k, value, lambda k, value: self._noise.pmf_ball(self._offset(k, value)) if self._on(k) else arb(0))
 
     def cdf(self, k: Whole | Array | list[int], value: Whole = 0) -> Any:
         """P[the released integer is at most k], in steps, when the true one is `value`."""
-        return self._law(k, value, lambda j: self._noise.tail_ball(-j - 1))
+        return self._law(k, value, lambda k, value: self._noise.tail_ball(-self._offset(k, value) - 1))
+
+    def _on(self, k: int) -> bool:
+        """Whether a number of steps can be released."""
+        return not k % (1 << self._coarse)
+
+    def _offset(self, k: int, value: int) -> Fraction:
+        """How far the last number up to k that can be released is from the value, in units of the noise."""
+        return (k >> self._coarse) - Fraction(value, 2**self._coarse)
 
     def _law(self, k: Any, value: Whole, probability: Any) -> Any:
         if isinstance(k, list | np.ndarray):
             return np.array([self._law(j, value, probability) for j in np.asarray(k, object).ravel()]).reshape(np.shape(k))
-        offset = _whole("k", k) - _whole("value", value)
-        law: arb = certified(lambda: probability(offset))
+        released, true = _whole("k", k), _whole("value", value)
+        law: arb = certified(lambda: probability(released, true))
         return float(law.mid())
 
     def to_json(self) -> str:

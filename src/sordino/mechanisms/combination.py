@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput
+from sordino.mechanisms.rounded import coarseness
 from sordino.privacy.exact import Number, float_lower, float_upper, open_unit
 
 __all__ = ["EXACT", "Family", "Floats", "Noise", "half_width", "reach"]
@@ -39,18 +40,24 @@ class Noise:
     family: Family | None
     scale: float | Fraction = 0
 
+    @property
+    def rounding(self) -> float:
+        """How far rounding moves a number at most, in steps: half of one, or of 2^j for large scales (rounded.md)."""
+        return 2.0 ** (coarseness(self.scale) - 1)
+
     def half_width(self, coefficients: npt.ArrayLike, confidence: Number) -> Floats:
         """How far the weighted sums of this noise reach, one for each vector of coefficients along the last axis."""
         if self.family is None:
             return np.zeros(np.shape(coefficients)[:-1])
-        return half_width(self.family, self.scale, coefficients, confidence)
+        return half_width(self.family, self.scale, coefficients, confidence, rounding=self.rounding)
 
     def norm(self, coefficients: npt.ArrayLike, confidence: Number) -> Floats:
         """A norm of the coefficients that is nowhere below the half-width: what rounding can add is counted in full."""
         if self.family is None:
             return np.zeros(np.shape(coefficients)[:-1])
         c = np.asarray(coefficients, np.float64)
-        return np.asarray(_spread(self.scale) * reach(self.family, c, confidence) + np.abs(c).sum(axis=-1) / 2, np.float64)
+        rounding = np.abs(c).sum(axis=-1) * self.rounding
+        return np.asarray(_spread(self.scale) * reach(self.family, c, confidence) + rounding, np.float64)
 
 
 EXACT = Noise(None)
@@ -62,9 +69,9 @@ def half_width(
 ) -> Floats:
     """A q with P[|sum of coefficient * noise| <= q] >= confidence, for each vector along the last axis.
 
-    `rounding` is how far rounding moves each noise at most: 1/2, or 0 for noise that is not rounded. Where only one
-    coefficient is not zero, q is the smallest; otherwise it exceeds the smallest by at most rounding * sum|c| and a
-    hair.
+    `rounding` is how far rounding moves each noise at most: 1/2, 0 for noise that is not rounded, more for noise on a
+    coarser lattice. For 1/2, and where only one coefficient is not zero, q is the smallest; otherwise it exceeds the
+    smallest by at most rounding * sum|c| and a hair.
 
     Example:
         >>> half_width("laplace", 2, [[1.0], [-3.0]], 0.95)

@@ -160,7 +160,7 @@ class _Noisy:
 
     def _norm(self, top: _Linear, bottom: _Linear) -> Callable[[Floats, Floats], Floats]:
         """A bound of the noise in x top + y bottom, by x and y: a norm of their weights, hence convex."""
-        pairs, scales = [], []
+        pairs, scales, rounding = [], [], []
         family: Family | None = None
         for name in sorted(top.weights.keys() | bottom.weights.keys()):
             release = self.releases[name]
@@ -170,6 +170,7 @@ class _Noisy:
                 own = (linear.weights.get(name, zero)[:width] for linear in (top, bottom))
                 pairs += [(float(a), float(b)) for a, b in zip(*own, strict=True)]
                 scales += [float_upper(release.mechanism.scale)] * width
+                rounding += [release.noise.rounding] * width
         if family is None:
             return lambda x, _: np.zeros(len(x))
         known, weights, size = family, np.array(pairs).T, MOST if family == "laplace" else len(scales)
@@ -179,8 +180,8 @@ class _Noisy:
         def norm(x: Floats, y: Floats) -> Floats:
             c = np.stack([x, y], axis=1) @ weights
             parts = [reach(known, (c * scales)[:, start : start + size], confidence) for start in starts]
-            # rounding moves each noise by at most 1/2; a hair for the rounding of floats
-            return np.asarray((np.sum(parts, axis=0) + np.abs(c).sum(axis=1) / 2) * (1 + 1e-12), np.float64)
+            # rounding moves each noise by so much at most; a hair for the rounding of floats
+            return np.asarray((np.sum(parts, axis=0) + np.abs(c) @ np.array(rounding)) * (1 + 1e-12), np.float64)
 
         return norm
 

@@ -54,8 +54,13 @@ class _Wanted:
     aggregates: list[Aggregate] = field(default_factory=list)
 
 
-def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) -> tuple[list[Channel], list[Column]]:
-    """The channels and columns that answer the aggregates; each aggregate comes with a name for what it is of."""
+def channels_of(
+    asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool, replaced: bool
+) -> tuple[list[Channel], list[Column]]:
+    """The channels and columns that answer the aggregates; each aggregate comes with a name for what it is of.
+
+    `certain` says that the number of rows is public, `replaced` that persons are replaced and nothing is grouped.
+    """
     sums: dict[Arguments, _Wanted] = {}
     drawn: dict[tuple[str, Arguments], _Wanted] = {}
     read: dict[Expression, Argument] = {}
@@ -66,7 +71,7 @@ def channels_of(asked: Mapping[Aggregate, str], scope: Asked, *, certain: bool) 
             if expression not in read:
                 what = expression.name if isinstance(expression, tree.Column) else f"the argument of {name}"
                 known = certain and scope.never_null(expression)
-                read[expression] = Argument(what, typed(expression, scope.read), known)
+                read[expression] = Argument(what, typed(expression, scope.read), known, replaced)
         wanted = _Wanted(tuple(read[expression] for expression in of))
         kept = sums.setdefault(of, wanted) if kind.draws is None else drawn.setdefault((kind.name, of), wanted)
         kept.aggregates.append(aggregate)

@@ -83,8 +83,11 @@ def _dropped(plan: Plan) -> list[str]:
     return [f"rows without a {whose.who} name nobody and are left out"] if whose.owner == "person" else []
 
 
-def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True) -> str:
-    """The whole plan as text; `assuming` is how a reader assumes a number of rows. Long lines are `folded`."""
+def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True, details: bool = False) -> str:
+    """The whole plan as text; `assuming` is how a reader assumes a number of rows. Long lines are `folded`.
+
+    The price is told as a part of the budget; with `details` also by what its meters add up.
+    """
     price = plan.price
     lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}"]
     lines += [f"  dropped      {line}" for line in _dropped(plan)]
@@ -132,8 +135,10 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
         names = ", ".join(missing)
         lines.append(f"  error        {names}: depends on the number of rows; {assuming} to see it for 1000")
     lines.append(f"  mechanism    {price.family} noise, {plan.note}")
+    lines.append(f"  promise      {_promise(plan)}")
     lines.append(f"  price        {_price(plan)}")
-    lines.append(f"  charge       {_charge(plan)}")
+    if details:
+        lines.append(f"  charge       {_charge(plan)}")
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
@@ -165,9 +170,17 @@ def _keys(plan: Plan, i: int) -> str:
 
 
 def _price(plan: Plan) -> str:
+    fits = plan.budget.fits
+    if fits is None:
+        return "nothing"
+    more = {0: "it does not fit", 1: "no other one like it fits"}.get(fits, f"{fits:,} answers like this one fit")
+    return f"{plan.budget}: {more}"
+
+
+def _promise(plan: Plan) -> str:
     price = plan.price
     if not price.epsilon:
-        return "nothing: all of it is public"
+        return "none is needed: all of it is public"
     delta = f" and delta {four_digits(price.delta)}" if price.delta else ""
     return f"this answer alone is differentially private with epsilon {readable(price.epsilon)}{delta}"
 

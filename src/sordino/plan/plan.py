@@ -12,6 +12,7 @@ from functools import cached_property, partial
 
 from sqlglot import exp
 
+from sordino.accounting.budget_share import BudgetShare
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
@@ -58,6 +59,7 @@ class Plan:
     price: Price
     statement: Statement | None
     note: str
+    budget: BudgetShare
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -135,11 +137,11 @@ class Plan:
         errors = map(_errors(self.query, self.cost), offers)
         return min(errors, key=lambda each: _geometric_mean([error for error in each.values() if error] or [1.0]))
 
-    def explain(self) -> str:
-        """The plan in words."""
+    def explain(self, *, details: bool = False) -> str:
+        """The plan in words; with `details` also what it takes from each meter of the budget."""
         from sordino.plan.explain import explain
 
-        return explain(self)
+        return explain(self, details=details)
 
     def __str__(self) -> str:
         return self.explain()
@@ -159,8 +161,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         expect_listed_keys(query.having, _listed(query, keys))
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
+    replaced = not keys and not whose.public and whose.neighbors is Neighbors.REPLACE
     certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
-    channels, columns = channels_of(_asked(query), rows, certain=certain)
+    channels, columns = channels_of(_asked(query), rows, certain=certain, replaced=replaced)
     _expect_few_draws(columns, possible)
     bounds = _tightened(whose, cost)
     who = Contribution(whose.neighbors, bounds, possible, bool(keys), whose.by_row, certain, whose.public)
@@ -202,7 +205,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         lines = rows.lines(key_cells, values, with_nobody=measure is not None and measure.nobody)
         selections = [release.quota for release in asked if isinstance(release, Keys)]
         statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
-    plan = Plan(query, whose, cost, keys, who, best, statement, note)
+    plan = Plan(query, whose, cost, keys, who, best, statement, note, BudgetShare.of(best.charge, meter))
     _expect_small(plan)
     return plan
 

@@ -72,8 +72,8 @@ class Sums(_Priced):
 
     @property
     def partial(self) -> Partial:
-        """What is summed."""
-        return self.channel.partial
+        """What is summed, as it suits the noise."""
+        return self.channel.partial if self.share is None else self.channel.partial.suited(self.share.family)
 
     @property
     def quota(self) -> Quota:

@@ -145,6 +145,9 @@ def _within(partial: Partial, who: Contribution, quota: Quota, weight: int) -> S
         spread, twice = weight * reach.spread, min(partial.width, 2)  # wider vectors are nonnegative with a constant sum
         return Sensitivity(l0, twice * spread, twice * spread**2, spread)
     l0 = 2 * l0 if l0 is not None and who.grouped else l0
+    if not who.grouped and (apart := reach.replaced) is not None:
+        most = weight * quota.each
+        return Sensitivity(l0, most * apart.l1, most**2 * apart.l2_squared, most * apart.linf)
     if not who.grouped and partial.width == 1:
         wide = linf if not reach.signed else weight * quota.each * reach.spread
         return Sensitivity(l0, wide, wide**2, wide)

@@ -18,11 +18,15 @@ __all__ = ["Argument"]
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument: what to call it, its type and SQL, and whether all rows have a value and their number is public."""
+    """One argument: what to call it, its type and SQL, and whether all rows have a value and their number is public.
+
+    `replaced` says that persons are replaced and nothing is grouped, so that a row and the one that replaces it meet.
+    """
 
     what: str
     typed: Typed
     known: bool = False
+    replaced: bool = False
 
     def grid(self, function: str, most: int) -> Grid:
         """The grid of its values, with at most this many steps; refuses what is neither a number nor a condition."""

@@ -15,12 +15,12 @@ from sqlglot import exp
 
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.bernstein import Bernstein
-from sordino.query.aggregates.grid import MOST_CELLS
+from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.known_mean import KnownMean
 from sordino.query.aggregates.partial import Integers, Partial
 from sordino.query.aggregates.registry import Example, Kind
 
-__all__ = ["KINDS", "Mean"]
+__all__ = ["KINDS", "Mean", "mean_of"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,16 @@ class Mean(Bernstein):
 def _mean(arguments: tuple[Argument, ...]) -> Partial:
     (argument,) = arguments
     grid = argument.grid("avg", MOST_CELLS).widened()
-    return KnownMean(argument.what, grid) if argument.known else Mean(argument.what, grid)
+    if argument.known:
+        return KnownMean(argument.what, grid)
+    return mean_of(argument.what, grid, replaced=argument.replaced)
+
+
+def mean_of(what: str, grid: Grid, *, replaced: bool) -> Mean:
+    """The two sums of a mean, around the middle where rows that replace one another meet."""
+    from sordino.query.aggregates.centred_mean import CentredMean  # it is a Mean
+
+    return CentredMean(what, grid) if replaced else Mean(what, grid)
 
 
 KINDS = (

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
-from sordino.mechanisms.combination import Noise
+from sordino.mechanisms.combination import Family, Noise
 from sordino.query.aggregates.estimates import Estimated, Estimates
 from sordino.query.aggregates.grid import Grid
 from sordino.query.aggregates.moments import linear, linear_error
@@ -37,7 +37,8 @@ Bounding: TypeAlias = Literal["clip", "scale", "once", "choose"]
 class Reach:
     """Norms of the vector of one row, and of the difference of two rows' vectors where both rows certainly count.
 
-    `signed` says that two rows' vectors may point in opposite directions.
+    `signed` says that two rows' vectors may point in opposite directions. `replaced` holds norms of the difference of two
+    rows' vectors, either of which may be missing, where they are less than what follows from those of one.
     """
 
     l1: int
@@ -45,6 +46,7 @@ class Reach:
     linf: int
     spread: int
     signed: bool = False
+    replaced: Reach | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,10 @@ class Partial(ABC):
     def wider(self) -> Partial | None:
         """Partial sums that answer the same and more, worth their price only where more is asked; None if there are none."""
         return None
+
+    def suited(self, family: Family) -> Partial:
+        """The partial sums for noise of one family; what the engine sums is the same."""
+        return self
 
     def with_rows(self) -> Partial | None:
         """Partial sums that answer the same and COUNT(*), for no higher price; None if there are none."""

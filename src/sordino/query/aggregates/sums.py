@@ -16,7 +16,7 @@ from sqlglot import exp
 from sordino.query.aggregates.argument import Argument
 from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.known_mean import KnownMean
-from sordino.query.aggregates.mean import Mean
+from sordino.query.aggregates.mean import Mean, mean_of
 from sordino.query.aggregates.partial import Bounding, Partial, Reach
 from sordino.query.aggregates.registry import Example, Kind
 
@@ -30,6 +30,7 @@ class Sum(Partial):
     bounding: ClassVar[Bounding] = "clip"
     what: str
     points: Grid
+    replaced: bool = False
 
     @property
     def label(self) -> str:
@@ -43,7 +44,7 @@ class Sum(Partial):
 
     def wider(self) -> Mean:
         """The two sums of a mean, which give the count as well."""
-        return Mean(self.what, self.points.widened())
+        return mean_of(self.what, self.points.widened(), replaced=self.replaced)
 
     def with_rows(self) -> Mean:
         """The same with one number more."""
@@ -90,7 +91,7 @@ class Sum(Partial):
 def _sum(arguments: tuple[Argument, ...]) -> Partial:
     (argument,) = arguments
     grid = argument.grid("sum", MOST_CELLS)
-    return KnownMean(argument.what, grid.widened()) if argument.known else Sum(argument.what, grid)
+    return KnownMean(argument.what, grid.widened()) if argument.known else Sum(argument.what, grid, argument.replaced)
 
 
 KINDS = (
