@@ -13,14 +13,17 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
+from sordino.answer.suggestion import Suggestion
+from sordino.bounds_release import found_bounds, rehearse_suggestion, suggested
 from sordino.engines.duckdb import DuckDB
-from sordino.engines.engine import Engine, Opener
+from sordino.engines.engine import Engine, Exact, Opener
 from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
 from sordino.errors import EngineFailed, InvalidInput, SordinoError
@@ -28,12 +31,15 @@ from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
+from sordino.plan.statement import Statement
+from sordino.plan.suggestion import SuggestionPlan, plan_suggestion
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import show
+from sordino.privacy.exact import Number, show
 from sordino.query.dataset import Dataset
 from sordino.query.declaration import python_ledger
 from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
+from sordino.query.front.terms import ColumnLike
 from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Join, Query, Rows, Source, Subquery, Table, UnionAll
@@ -129,8 +135,45 @@ class Session:
             self._expect_engine()
             paid = self.ledger.charge(plan.charge, request)
             if paid.answer is None:
-                paid = self._answered(plan, paid.receipt)
+                receipt = paid.receipt
+                paid = self._answered(receipt, lambda: release(self._exacts(plan.statements), plan, receipt).to_json())
         return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def suggest(
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[ColumnLike] = (),
+        query_epsilon: Number | None = None,
+        request_id: str | None = None,
+    ) -> Suggestion:
+        """Bounds found privately: how many rows and groups one person has, and limits of columns; lines for the owner.
+
+        `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what later
+        questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later questions at
+        `query_epsilon`, a tenth of the budget unless told. It is charged and stored like any question.
+
+        Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever
+        number of rows a person has (bounds_search.md).
+        """
+        plan = plan_suggestion(
+            self.dataset, table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon
+        )  # fmt: skip
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        paid = self.ledger.stored(request)
+        if paid is None:
+            rehearse_suggestion(plan, self._engine.dialect)
+            self._expect_engine()
+            paid = self.ledger.charge(plan.charge, request)
+            if paid.answer is None:
+                made = partial(self._suggested, plan, paid.receipt)
+                paid = self._answered(paid.receipt, made)
+        return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def _suggested(self, plan: SuggestionPlan, receipt: Receipt) -> str:
+        return suggested(found_bounds(plan.searched, self._exacts(plan.statements)), plan, receipt).to_json()
 
     def _expect_engine(self) -> None:
         """Refuse, before anything is charged, where the engine could not answer."""
@@ -143,14 +186,17 @@ class Session:
             )
         self._engine.expect_unchanged()
 
-    def _answered(self, plan: Plan, receipt: Receipt) -> Paid:
+    def _exacts(self, statements: Sequence[Statement]) -> list[Exact]:
+        """The exact numbers of statements; signals reach the caller in the middle of one."""
+        run = self._engine.run
+        return interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
+
+    def _answered(self, receipt: Receipt, made: Callable[[], str]) -> Paid:
         """The answer to an open charge, stored."""
         stored: bytes | None = None
         try:
             with contextlib.suppress(Exception):  # data have been touched: whatever fails now has one fixed text
-                run, statements = self._engine.run, plan.statements
-                exacts = interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
-                stored = release(exacts, plan, receipt).to_json().encode()
+                stored = made().encode()
         finally:
             if stored is None:  # also if interrupted
                 with contextlib.suppress(Exception):

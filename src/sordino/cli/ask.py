@@ -7,10 +7,10 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
     from sordino.accounting.filters import TwoMeterFilter
     from sordino.answer.answer import Answer
+    from sordino.answer.suggestion import Suggestion
     from sordino.query.dataset import Dataset
+    from sordino.session import Session
 
-__all__ = ["preview", "query", "read_offer", "read_question"]
+    Paid = TypeVar("Paid", Answer, Suggestion)
+
+__all__ = ["answered", "interrupted", "preview", "query", "read_offer", "read_question"]
 
 _INDENT = 15
 """Where the texts of a plan begin."""
@@ -155,31 +159,31 @@ def query(
         raise InvalidInput(f"--plot {plot!r}", "it is the file of --output", "Choose another file. Nothing was charged.")
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
-        answer, receipt = _answered(dataset, text, request, analyst, offer)
+        answer, receipt = answered(
+            dataset, request, analyst, lambda session: session.sql(text, request_id=request, **offer)
+        )  # fmt: skip
         _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
-        with _undisturbed():
-            note(_after_interrupt(dataset, request))
-        raise typer.Exit(INTERRUPTED) from None
+        raise interrupted(dataset, request) from None
     if is_terminal(sys.stderr):
         note("")
     for remark in [*remarks(answer), receipt]:
         note(remark)
 
 
-def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, offer: dict[str, Any]) -> tuple[Answer, str]:
-    """The answer, and what is to be said about its charge."""
+def answered(dataset: Dataset, request: str, analyst: str | None, ask: Callable[[Session], Paid]) -> tuple[Paid, str]:
+    """What a session answers, and what is to be said about its charge."""
     from sordino.cli.watch import Watch
     from sordino.session import Session
 
-    found: list[tuple[Answer, str]] = []
+    found: list[tuple[Paid, str]] = []
     failure: BaseException | None = None
     with Watch("Asking") as watch:
         try:
             with Session(dataset, analyst=analyst) as session:
                 watch.session = session
                 known = session.ledger.payment(request) is not None
-                answer = session.sql(text, request_id=request, **offer)
+                answer = ask(session)
                 found.append((answer, _receipt(answer, again=known)))
                 with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
                     found.append((answer, f"{found[0][1]} Left: {left_words(session.ledger.meter(analyst))}."))
@@ -194,7 +198,14 @@ def _answered(dataset: Dataset, text: str, request: str, analyst: str | None, of
     return found[-1]
 
 
-def _receipt(answer: Answer, *, again: bool) -> str:
+def interrupted(dataset: Dataset, request: str) -> typer.Exit:
+    """The end of a command that was interrupted, after what is to be said about its charge."""
+    with _undisturbed():
+        note(_after_interrupt(dataset, request))
+    return typer.Exit(INTERRUPTED)
+
+
+def _receipt(answer: Answer | Suggestion, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt

@@ -16,8 +16,9 @@ from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
     from sordino.plan.plan import Plan
+    from sordino.plan.relations import Whose
 
-__all__ = ["explain", "privacy_statement", "reading_notes"]
+__all__ = ["explain", "privacy_statement", "promise", "reading_notes"]
 
 _WIDTH = 100
 _ASTRONOMICAL = 100
@@ -179,17 +180,21 @@ def _factor(epsilon: Fraction) -> str:
 
 def privacy_statement(plan: Plan) -> str:
     """What is promised about one answer, in plain words."""
-    whose, price = plan.whose, plan.price
-    if not price.epsilon:
+    return promise(plan.whose, plan.price.epsilon, plan.price.delta)
+
+
+def promise(whose: Whose, epsilon: Fraction, delta: Fraction) -> str:
+    """The same for an epsilon and a delta."""
+    if not epsilon:
         return "Exact: everything in this answer is public."
     who = "row" if whose.owner == "row" else whose.who
     added = whose.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
-    grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {four_digits(price.delta)}" if price.delta else "")
-    rest = f", but for events of probability {four_digits(price.delta)}" if price.delta else ""
+    grade = f"epsilon = {readable(epsilon)}" + (f", delta = {four_digits(delta)}" if delta else "")
+    rest = f", but for events of probability {four_digits(delta)}" if delta else ""
     return (
         f"Differentially private for every {who} ({grade}): whether one {who} {change} makes whatever this answer "
-        f"shows at most {_factor(price.epsilon)} times as likely or unlikely{rest}."
+        f"shows at most {_factor(epsilon)} times as likely or unlikely{rest}."
     )
 
 
