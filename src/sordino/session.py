@@ -14,6 +14,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
@@ -21,7 +22,7 @@ from typing import Self, Unpack
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.answer.suggestion import Suggestion
-from sordino.bounds_release import found_bounds, rehearse_suggestion, suggested
+from sordino.bounds_release import found_bounds, rehearse_searches, rehearse_suggestion, suggested
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine, Exact, Opener
 from sordino.engines.gate import pinned
@@ -31,6 +32,7 @@ from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
+from sordino.plan.private_bounds import PrivateBounds, plan_private_bounds
 from sordino.plan.statement import Statement
 from sordino.plan.suggestion import SuggestionPlan, plan_suggestion
 from sordino.privacy.budget import Budget
@@ -100,6 +102,7 @@ class Session:
         `error` is the half-width that all numbers (or each named one) may have, `confidence` of the time; `rows` is the
         number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
         with the smaller error; `key_delta` is spent on selecting private keys; `nonnegative` raises numbers to zero.
+        With `bounds="private"` numbers without declared limits get bounds that are found first, for a part of epsilon.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.
@@ -136,8 +139,17 @@ class Session:
             paid = self.ledger.charge(plan.charge, request)
             if paid.answer is None:
                 receipt = paid.receipt
-                paid = self._answered(receipt, lambda: release(self._exacts(plan.statements), plan, receipt).to_json())
+                paid = self._answered(receipt, lambda: self._released(plan, receipt).to_json())
         return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def _released(self, plan: Plan, receipt: Receipt) -> Answer:
+        """The answer to a plan; where bounds are found first, to the plan that follows from them."""
+        if not isinstance(plan, PrivateBounds):
+            return release(self._exacts(plan.statements), plan, receipt)
+        found = found_bounds(plan.searched, self._exacts(plan.first_statements))
+        settled = plan.settled([(one.lower, one.upper) for one in found])
+        answer = release(self._exacts(settled.statements), settled, receipt)
+        return replace(answer, privacy=plan.promise, notes=(*plan.remarks(found), *answer.notes))
 
     def suggest(
         self,
@@ -212,8 +224,15 @@ class Session:
         return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**offer))
 
     def _plan(self, query: Query, cost: Cost) -> Plan:
-        plan = make_plan(query, self.dataset, cost, self.ledger.meter(self.analyst))
-        rehearse(plan, self._engine.dialect)
+        meter, dialect = self.ledger.meter(self.analyst), self._engine.dialect
+        found_first = plan_private_bounds(query, self.dataset, cost, meter) if cost.private_bounds else None
+        if found_first is not None:
+            rehearse_searches(found_first.searched, dialect)
+            for plan in found_first.rehearsals:
+                rehearse(plan, dialect)
+            return found_first
+        plan = make_plan(query, self.dataset, cost, meter)
+        rehearse(plan, dialect)
         return plan
 
     @property

@@ -73,12 +73,9 @@ class Suggestion:
     receipt: Receipt | None = None
 
     @property
-    def bounds(self) -> dict[str, int | tuple[Limit, Limit]]:
+    def bounds(self) -> dict[str, Any]:
         """What was found by name: a number for `max_rows` and the like, a pair of limits for a column."""
-        return {
-            one.name: one.upper if one.lower is None else (one.lower, one.upper)  # type: ignore[misc]
-            for one in self.found
-        }
+        return {one.name: (one.lower, one.upper) if one.column else one.upper for one in self.found}
 
     @property
     def toml(self) -> str:

@@ -49,6 +49,12 @@ class Noise(StrEnum):
     gaussian = "gaussian"
 
 
+class FoundBounds(StrEnum):
+    """Where bounds come from that are not declared."""
+
+    private = "private"
+
+
 SQL = Annotated[
     str, typer.Argument(metavar="SQL", help="One SELECT; @query.sql reads it from a file, - from standard input.")
 ]
@@ -69,6 +75,10 @@ Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative
 MaxRows = Annotated[int | None, typer.Option(help="How many rows of one person count; at most what the owner allows.")]
 MaxRowsPerGroup = Annotated[int | None, typer.Option(help="The same within one group.")]
 MaxGroups = Annotated[int | None, typer.Option(help="In how many groups one person counts.")]
+PrivateBounds = Annotated[
+    FoundBounds | None,
+    typer.Option("--bounds", help="Find bounds of numbers that have no declared limits, for a part of epsilon."),
+]
 
 
 def preview(
@@ -84,6 +94,7 @@ def preview(
     max_rows: MaxRows = None,
     max_rows_per_group: MaxRowsPerGroup = None,
     max_groups: MaxGroups = None,
+    private_bounds: PrivateBounds = None,
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
 ) -> None:
@@ -94,15 +105,18 @@ def preview(
     from sordino.plan.cost import Cost
     from sordino.plan.explain import explain
     from sordino.plan.plan import make_plan
+    from sordino.plan.private_bounds import plan_private_bounds
     from sordino.query.front.sql import parse
 
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds, private_bounds)
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
     meter = _meter(dataset, analyst)
-    plan = make_plan(asked, dataset, Cost.offered(**offer), meter)
+    cost = Cost.offered(**offer)
+    first = plan_private_bounds(asked, dataset, cost, meter) if cost.private_bounds else None
+    plan = first or make_plan(asked, dataset, cost, meter)
     if show_sql:
         say(f"{plan.sql()};")
         return
@@ -125,6 +139,7 @@ def query(
     max_rows: MaxRows = None,
     max_rows_per_group: MaxRowsPerGroup = None,
     max_groups: MaxGroups = None,
+    private_bounds: PrivateBounds = None,
     analyst: Analyst = None,
     format_: Annotated[
         Format | None,
@@ -150,7 +165,7 @@ def query(
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds)
+    offer = read_offer(epsilon, error, confidence, rows, mechanism, key_delta, nonnegative, bounds, private_bounds)
     text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
@@ -314,7 +329,7 @@ def read_question(sql: str) -> str:
 
 def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
-    key_delta: str | None, nonnegative: bool, bounds: Bounds,
+    key_delta: str | None, nonnegative: bool, bounds: Bounds, private_bounds: FoundBounds | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `Session.sql`, in exact numbers."""
     if (epsilon is None) == (not error):
@@ -328,6 +343,8 @@ def read_offer(
     if error:
         given["error"] = _errors(error)
     kind = None if mechanism is None else mechanism.value
+    if private_bounds is not None:
+        given["bounds"] = private_bounds.value
     return {**given, "mechanism": kind, "nonnegative": nonnegative, **bounds.given}
 
 

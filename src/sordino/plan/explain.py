@@ -85,7 +85,7 @@ def _dropped(plan: Plan) -> list[str]:
 def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True) -> str:
     """The whole plan as text; `assuming` is how a reader assumes a number of rows. Long lines are `folded`."""
     price = plan.price
-    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}"]
+    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}", *_searches(plan)]
     lines += [f"  dropped      {line}" for line in _dropped(plan)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     lines += [f"  tighter      {line}" for line in _tighter(plan)]
@@ -133,6 +133,19 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
+def _searches(plan: Plan) -> list[str]:
+    """What is found before the question itself is answered."""
+    searched = getattr(plan, "searched", ())
+    if not searched:
+        return []
+    names = ", ".join(one.search.what for one in searched)
+    share = sum((one.price.epsilon for one in searched), Fraction(0))
+    return [
+        f"  finds        bounds of {names} first, for epsilon {readable(share)} of {readable(share + plan.price.epsilon)}",
+        "    then       as below; errors are told as if 0 to 1 were found, and grow with the bounds",
+    ]
+
+
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
     line = visible(line)
@@ -155,11 +168,11 @@ def _keys(plan: Plan, i: int) -> str:
 
 
 def _price(plan: Plan) -> str:
-    price = plan.price
-    if not price.epsilon:
+    price, epsilon = plan.price, plan.epsilon
+    if not epsilon:
         return "nothing: all of it is public"
     delta = f" and delta {four_digits(price.delta)}" if price.delta else ""
-    return f"this answer alone is differentially private with epsilon {readable(price.epsilon)}{delta}"
+    return f"this answer alone is differentially private with epsilon {readable(epsilon)}{delta}"
 
 
 def _charge(plan: Plan) -> str:

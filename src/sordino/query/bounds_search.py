@@ -31,11 +31,11 @@ MOST_COUNT = 10**6
 
 _COARSE = Fraction(1, 4)
 """The part of the draws' epsilon that finds the powers of ten; the rest finds two digits."""
-_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = 3, Fraction(1, 2), 6, 4
+_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = 3, Fraction(1, 2), 6, 6
 _FINE_POINTS = 50
 _DECIMALS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LN_UNIT = 2**20
-_NATURAL = 2
+_NATURAL = 3
 """By how much, in logarithms of probability, zero is preferred as an end."""
 
 Whole = npt.NDArray[np.int64]

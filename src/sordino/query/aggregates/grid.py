@@ -35,7 +35,8 @@ class Grid:
             rule = "an aggregate needs to know the smallest and the largest value publicly"
             hint = (
                 'Declare min and max of its columns (for example cost = { type = "float", min = 0, max = 5000 }), '
-                "or bound the expression: LEAST(GREATEST(..., 0), 5000)."
+                "or bound the expression: LEAST(GREATEST(..., 0), 5000); "
+                'or have bounds found for a part of the charge: bounds="private".'
             )
             raise InvalidInput(what, rule, hint)
         if max(abs(number.lower), abs(number.upper)) > _LARGEST:
