@@ -18,7 +18,7 @@ from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.exponential import draw
 from sordino.mechanisms.integers import INT64
 from sordino.mechanisms.observer import drawn
-from sordino.privacy.exact import show
+from sordino.privacy.exact import readable, show
 
 __all__ = ["IntervalDraw", "draw_interval", "outside"]
 
@@ -41,6 +41,18 @@ class IntervalDraw:
             raise InvalidInput(f"{self.lows.size} lows, {self.highs.size} highs", rule, "Pass flat arrays of one length.")
         if self.rate <= 0:
             raise InvalidInput(f"rate={show(self.rate)}", "a rate must be greater than zero", "Pass epsilon / weight.")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntervalDraw):
+            return NotImplemented
+        pairs = ((self.lows, other.lows), (self.highs, other.highs), (self.penalties, other.penalties))
+        return self.rate == other.rate and all(np.array_equal(one, another) for one, another in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.rate, len(self.lows)))
+
+    def __repr__(self) -> str:
+        return f"IntervalDraw({len(self.lows)} candidates, rate={readable(self.rate)})"
 
     @property
     def whole_rate(self) -> Fraction:

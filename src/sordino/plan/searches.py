@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sordino.accounting.charge import Charge
+from sordino.mechanisms.exponential import bounded_range
 from sordino.plan.bind import Asked
 from sordino.plan.fragments import column, count_rows, named, not_null, select, whole
 from sordino.plan.keys import Key
 from sordino.plan.sensitivity import WEIGHT, Quota
 from sordino.plan.statement import Lines, Statement, cell_sums
+from sordino.privacy.loss import LaplaceLoss
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.bounds_search import MOST_COUNT, CountSearch, NumberSearch, Price, Search
 from sordino.query.three_digits import code_sql
@@ -45,8 +47,9 @@ class Searched:
 
     @property
     def charge(self) -> Charge:
-        """What it costs."""
-        return self.price.charge
+        """What it takes from the meters: draws of bounded range, and Laplace noise."""
+        draws, counts = self.price.draws, self.price.counts
+        return Charge(draws, *bounded_range(draws)) + Charge.of(LaplaceLoss(counts))
 
 
 def numbers(what: str, typed: Typed, rows: Asked, price: Price) -> Searched:

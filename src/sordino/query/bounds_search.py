@@ -16,12 +16,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from sordino.accounting.charge import Charge
-from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.integers import narrow
 from sordino.mechanisms.interval_draw import IntervalDraw, draw_interval
 from sordino.mechanisms.laplace import Laplace
-from sordino.privacy.loss import LaplaceLoss
 from sordino.query.three_digits import LARGEST, SMALLEST, code_of
 
 __all__ = ["MOST_COUNT", "CountSearch", "Found", "NumberSearch", "Price", "Search"]
@@ -61,11 +58,6 @@ class Price:
     def counts(self) -> Fraction:
         """The epsilon of the noisy counts."""
         return self.epsilon * self.counting
-
-    @property
-    def charge(self) -> Charge:
-        """What it takes from the meters: draws of bounded range, and Laplace noise."""
-        return Charge(self.draws, *bounded_range(self.draws)) + Charge.of(LaplaceLoss(self.counts))
 
 
 @dataclass(frozen=True)
