@@ -16,6 +16,7 @@ ROOMS = (
     "accounting",
     "adaptive",
     "audit",
+    "bounds",
     "engines",
     "ledger",
     "local",

@@ -13,6 +13,8 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
@@ -20,8 +22,10 @@ from typing import Self, Unpack
 from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
+from sordino.answer.suggestion import Suggestion
+from sordino.bounds_release import found_bounds, rehearse_searches, rehearse_suggestion, suggested
 from sordino.engines.duckdb import DuckDB
-from sordino.engines.engine import Engine, Opener
+from sordino.engines.engine import Engine, Exact, Opener
 from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
 from sordino.engines.public_tables import completed, public_tables
@@ -30,13 +34,17 @@ from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
+from sordino.plan.private_bounds import PrivateBounds, plan_private_bounds
+from sordino.plan.statement import Statement
+from sordino.plan.suggestion import SuggestionPlan, plan_suggestion
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import show
+from sordino.privacy.exact import Number, show
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.declaration import python_ledger
 from sordino.query.front.python import Question
 from sordino.query.front.sql import parse
+from sordino.query.front.terms import ColumnLike
 from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Join, Query, Rows, Source, Subquery, UnionAll
@@ -99,6 +107,7 @@ class Session:
         number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
         with the smaller error; `nonnegative` raises numbers to zero. `delta` is what selecting private keys spends of the
         part that the owner keeps for it; by default as large a share of what is left as the question takes of epsilon.
+        With `bounds="private"` numbers without declared limits get bounds that are found first, for a part of epsilon.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and
         answered with the same bytes.
@@ -134,8 +143,54 @@ class Session:
             self._expect_engine()
             paid = self.ledger.charge(plan.charge, request)
             if paid.answer is None:
-                paid = self._answered(plan, paid.receipt)
+                receipt = paid.receipt
+                paid = self._answered(receipt, lambda: self._released(plan, receipt).to_json())
         return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def _released(self, plan: Plan, receipt: Receipt) -> Answer:
+        """The answer to a plan; where bounds are found first, to the plan that follows from them."""
+        if not isinstance(plan, PrivateBounds):
+            return release(self._exacts(plan.statements), plan, receipt)
+        found = found_bounds(plan.searched, self._exacts(plan.first_statements))
+        settled = plan.settled([(one.lower, one.upper) for one in found])
+        answer = release(self._exacts(settled.statements), settled, receipt)
+        return replace(answer, privacy=plan.promise, notes=(*plan.remarks(found), *answer.notes))
+
+    def suggest(
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[ColumnLike] = (),
+        query_epsilon: Number | None = None,
+        request_id: str | None = None,
+    ) -> Suggestion:
+        """Bounds found privately: how many rows and groups one person has, and limits of columns; lines for the owner.
+
+        `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what later
+        questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later questions at
+        `query_epsilon`, a tenth of the budget unless told. It is charged and stored like any question.
+
+        Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever
+        number of rows a person has (bounds_search.md).
+        """
+        plan = plan_suggestion(
+            self.dataset, table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon
+        )  # fmt: skip
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        paid = self.ledger.stored(request)
+        if paid is None:
+            rehearse_suggestion(plan, self._engine.dialect)
+            self._expect_engine()
+            paid = self.ledger.charge(plan.charge, request)
+            if paid.answer is None:
+                made = partial(self._suggested, plan, paid.receipt)
+                paid = self._answered(paid.receipt, made)
+        return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def _suggested(self, plan: SuggestionPlan, receipt: Receipt) -> str:
+        return suggested(found_bounds(plan.searched, self._exacts(plan.statements)), plan, receipt).to_json()
 
     def _expect_engine(self) -> None:
         """Refuse, before anything is charged, where the engine could not answer."""
@@ -148,14 +203,17 @@ class Session:
             )
         self._engine.expect_unchanged()
 
-    def _answered(self, plan: Plan, receipt: Receipt) -> Paid:
+    def _exacts(self, statements: Sequence[Statement]) -> list[Exact]:
+        """The exact numbers of statements; signals reach the caller in the middle of one."""
+        run = self._engine.run
+        return interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
+
+    def _answered(self, receipt: Receipt, made: Callable[[], str]) -> Paid:
         """The answer to an open charge, stored."""
         stored: bytes | None = None
         try:
             with contextlib.suppress(Exception):  # data have been touched: whatever fails now has one fixed text
-                run, statements = self._engine.run, plan.statements
-                exacts = interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
-                stored = release(exacts, plan, receipt).to_json().encode()
+                stored = made().encode()
         finally:
             if stored is None:  # also if interrupted
                 with contextlib.suppress(Exception):
@@ -171,8 +229,15 @@ class Session:
         return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**offer))
 
     def _plan(self, query: Query, cost: Cost) -> Plan:
-        plan = make_plan(query, self._completed(query), cost, self.ledger.meter(self.analyst))
-        rehearse(plan, self._engine.dialect)
+        meter, dialect, complete = self.ledger.meter(self.analyst), self._engine.dialect, self._completed(query)
+        found_first = plan_private_bounds(query, complete, cost, meter) if cost.private_bounds else None
+        if found_first is not None:
+            rehearse_searches(found_first.searched, dialect)
+            for plan in found_first.rehearsals:
+                rehearse(plan, dialect)
+            return found_first
+        plan = make_plan(query, complete, cost, meter)
+        rehearse(plan, dialect)
         return plan
 
     def _completed(self, query: Query) -> Dataset:

@@ -7,10 +7,11 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
     from sordino.accounting.filters import TwoMeterFilter
     from sordino.answer.answer import Answer
+    from sordino.answer.suggestion import Suggestion
     from sordino.query.dataset import Dataset
+    from sordino.session import Session
 
-__all__ = ["preview", "query", "read_offer", "read_question"]
+    Paid = TypeVar("Paid", Answer, Suggestion)
+
+__all__ = ["answered", "interrupted", "preview", "query", "read_offer", "read_question"]
 
 _INDENT = 15
 """Where the texts of a plan begin."""
@@ -43,6 +48,12 @@ class Noise(StrEnum):
 
     laplace = "laplace"
     gaussian = "gaussian"
+
+
+class FoundBounds(StrEnum):
+    """Where bounds come from that are not declared."""
+
+    private = "private"
 
 
 SQL = Annotated[
@@ -71,6 +82,10 @@ Bias = Annotated[
 MaxRows = Annotated[int | None, typer.Option(help="How many rows of one person count; at most what the owner allows.")]
 MaxRowsPerGroup = Annotated[int | None, typer.Option(help="The same within one group.")]
 MaxGroups = Annotated[int | None, typer.Option(help="In how many groups one person counts.")]
+PrivateBounds = Annotated[
+    FoundBounds | None,
+    typer.Option("--bounds", help="Find bounds of numbers that have no declared limits, for a part of epsilon."),
+]
 
 
 def preview(
@@ -87,6 +102,7 @@ def preview(
     max_rows: MaxRows = None,
     max_rows_per_group: MaxRowsPerGroup = None,
     max_groups: MaxGroups = None,
+    private_bounds: PrivateBounds = None,
     analyst: Analyst = None,
     show_sql: Annotated[bool, typer.Option("--sql", help="Show the SQL that would run, and nothing else.")] = False,
     details: Details = False,
@@ -99,15 +115,20 @@ def preview(
     from sordino.plan.cost import Cost
     from sordino.plan.explain import explain
     from sordino.plan.plan import make_plan
+    from sordino.plan.private_bounds import plan_private_bounds
     from sordino.query.front.sql import parse
 
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds)
+    offer = read_offer(
+        epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds, private_bounds
+    )  # fmt: skip
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
     meter = _meter(dataset, analyst)
-    plan = make_plan(asked, read_public_tables(dataset, asked), Cost.offered(**offer), meter)
+    cost, complete = Cost.offered(**offer), read_public_tables(dataset, asked)
+    first = plan_private_bounds(asked, complete, cost, meter) if cost.private_bounds else None
+    plan = first or make_plan(asked, complete, cost, meter)
     if show_sql:
         say(f"{plan.sql()};")
         return
@@ -129,6 +150,7 @@ def query(
     max_rows: MaxRows = None,
     max_rows_per_group: MaxRowsPerGroup = None,
     max_groups: MaxGroups = None,
+    private_bounds: PrivateBounds = None,
     analyst: Analyst = None,
     format_: Annotated[
         Format | None,
@@ -155,7 +177,9 @@ def query(
     output = None if output == "-" else output  # as for other tools: standard output
     form = chosen(format_, output)
     bounds = Bounds(max_rows, max_rows_per_group, max_groups)
-    offer = read_offer(epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds)
+    offer = read_offer(
+        epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds, private_bounds
+    )  # fmt: skip
     text = read_question(sql)
     dataset = load(file)
     check_target(output, "--output", dataset)
@@ -164,33 +188,36 @@ def query(
         raise InvalidInput(f"--plot {plot!r}", "it is the file of --output", "Choose another file. Nothing was charged.")
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
-        answer, receipt = _answered(dataset, text, request, analyst, offer, details=details)
+        ask = partial(_asked, text, request, offer)
+        answer, receipt = answered(dataset, request, analyst, ask, details=details)
         _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
-        with _undisturbed():
-            note(_after_interrupt(dataset, request))
-        raise typer.Exit(INTERRUPTED) from None
+        raise interrupted(dataset, request) from None
     if is_terminal(sys.stderr):
         note("")
     for remark in [*remarks(answer), receipt]:
         note(remark)
 
 
-def _answered(
-    dataset: Dataset, text: str, request: str, analyst: str | None, offer: dict[str, Any], *, details: bool
-) -> tuple[Answer, str]:
-    """The answer, and what is to be said about its charge."""
+def _asked(text: str, request: str, offer: dict[str, Any], session: Session) -> Answer:
+    return session.sql(text, request_id=request, **offer)
+
+
+def answered(
+    dataset: Dataset, request: str, analyst: str | None, ask: Callable[[Session], Paid], *, details: bool = False
+) -> tuple[Paid, str]:
+    """What a session answers, and what is to be said about its charge."""
     from sordino.cli.watch import Watch
     from sordino.session import Session
 
-    found: list[tuple[Answer, str]] = []
+    found: list[tuple[Paid, str]] = []
     failure: BaseException | None = None
     with Watch("Asking") as watch:
         try:
             with Session(dataset, analyst=analyst) as session:
                 watch.session = session
                 known = session.ledger.payment(request) is not None
-                answer = session.sql(text, request_id=request, **offer)
+                answer = ask(session)
                 found.append((answer, _receipt(answer, None, again=known)))
                 with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
                     meter = session.ledger.meter(analyst)
@@ -207,7 +234,14 @@ def _answered(
     return found[-1]
 
 
-def _receipt(answer: Answer, meter: TwoMeterFilter | None, *, again: bool) -> str:
+def interrupted(dataset: Dataset, request: str) -> typer.Exit:
+    """The end of a command that was interrupted, after what is to be said about its charge."""
+    with _undisturbed():
+        note(_after_interrupt(dataset, request))
+    return typer.Exit(INTERRUPTED)
+
+
+def _receipt(answer: Answer | Suggestion, meter: TwoMeterFilter | None, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt
@@ -317,7 +351,7 @@ def read_question(sql: str) -> str:
 
 def read_offer(
     epsilon: str | None, error: list[str] | None, confidence: str, rows: str | None, mechanism: Noise | None,
-    delta: str | None, nonnegative: bool, bias: bool | None, bounds: Bounds,
+    delta: str | None, nonnegative: bool, bias: bool | None, bounds: Bounds, private_bounds: FoundBounds | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `Session.sql`, in exact numbers."""
     if (epsilon is None) == (not error):
@@ -329,6 +363,8 @@ def read_offer(
     if error:
         given["error"] = _errors(error)
     kind = None if mechanism is None else mechanism.value
+    if private_bounds is not None:
+        given["bounds"] = private_bounds.value
     return {**given, "mechanism": kind, "nonnegative": nonnegative, "bias": bias, **bounds.given}
 
 

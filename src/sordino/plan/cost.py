@@ -11,7 +11,7 @@ from typing import Any, Literal, Never
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, open_unit, positive, show
-from sordino.query.bounds import NAMES, Bounds
+from sordino.query.bounds import Bounds
 from sordino.query.offer import unknown_names
 
 __all__ = ["Cost"]
@@ -31,7 +31,8 @@ class Cost:
     depends on the number of rows of a group, `rows` is the number to assume. `delta` is spent where private keys are
     selected, of the part that the owner keeps for them; None is a share of what is left of it (`pricing.py`).
     With `bias` a part of the charge measures what lies beyond the bounds; unless told, where persons are bounded.
-    The last three say how much of one person counts, where that should be less than the owner allows.
+    Then how much of one person counts, where that should be less than the owner allows; and whether bounds of numbers that
+    are not declared are found for a part of epsilon.
     """
 
     epsilon: Fraction | None = None
@@ -45,6 +46,7 @@ class Cost:
     max_rows: int | None = None
     max_rows_per_group: int | None = None
     max_groups: int | None = None
+    private_bounds: bool = False
 
     @property
     def bounds(self) -> Bounds:
@@ -65,6 +67,7 @@ class Cost:
         max_rows: int | None = None,
         max_rows_per_group: int | None = None,
         max_groups: int | None = None,
+        bounds: Any = None,
         **unknown: Never,
     ) -> Cost:
         """A checked offer. Epsilon is read at the smaller, confidence at the larger reading of a float."""
@@ -78,6 +81,9 @@ class Cost:
             rule = "there are two kinds of noise"
             hint = 'Pass "laplace" or "gaussian", or nothing for the one with the smaller error.'
             raise InvalidInput(f"mechanism={show(mechanism)}", rule, hint)
+        if bounds not in (None, "private"):
+            rule = "bounds of numbers are declared, or found privately for a part of the charge"
+            raise InvalidInput(f"bounds={show(bounds)}", rule, 'Pass bounds="private", or leave it out.')
         allowed: Mapping[str, Fraction] | Fraction | None = None
         if isinstance(error, Mapping):
             allowed = {str(name): _amount(f"error of {name}", x) for name, x in error.items()}
@@ -96,7 +102,10 @@ class Cost:
             None if spent is None else _short(spent, _FINEST_DELTA),
             bool(nonnegative),
             _yes_or_no("bias", bias),
-            *(_bound(*given) for given in zip(NAMES, (max_rows, max_rows_per_group, max_groups), strict=True)),
+            _bound("max_rows", max_rows),
+            _bound("max_rows_per_group", max_rows_per_group),
+            _bound("max_groups", max_groups),
+            bounds == "private",
         )
 
     def __str__(self) -> str:

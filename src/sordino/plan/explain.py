@@ -18,8 +18,9 @@ from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
     from sordino.plan.plan import Plan
+    from sordino.plan.relations import Whose
 
-__all__ = ["explain", "privacy_statement", "reading_notes"]
+__all__ = ["explain", "privacy_statement", "promise", "reading_notes"]
 
 _WIDTH = 100
 _ASTRONOMICAL = 100
@@ -89,7 +90,7 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     The price is told as a part of the budget; with `details` also by what its meters add up.
     """
     price = plan.price
-    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}"]
+    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}", *_searches(plan)]
     lines += [f"  dropped      {line}" for line in _dropped(plan)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     lines += [f"  tighter      {line}" for line in _tighter(plan)]
@@ -142,6 +143,19 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
+def _searches(plan: Plan) -> list[str]:
+    """What is found before the question itself is answered."""
+    searched = getattr(plan, "searched", ())
+    if not searched:
+        return []
+    names = ", ".join(one.search.what for one in searched)
+    share = sum((one.price.epsilon for one in searched), Fraction(0))
+    return [
+        f"  finds        bounds of {names} first, for epsilon {readable(share)} of {readable(share + plan.price.epsilon)}",
+        "    then       as below; errors are told as if 0 to 1 were found, and grow with the bounds",
+    ]
+
+
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
     line = visible(line)
@@ -178,11 +192,11 @@ def _price(plan: Plan) -> str:
 
 
 def _promise(plan: Plan) -> str:
-    price = plan.price
-    if not price.epsilon:
+    price, epsilon = plan.price, plan.epsilon
+    if not epsilon:
         return "none is needed: all of it is public"
     delta = f" and delta {four_digits(price.delta)}" if price.delta else ""
-    return f"this answer alone is differentially private with epsilon {readable(price.epsilon)}{delta}"
+    return f"this answer alone is differentially private with epsilon {readable(epsilon)}{delta}"
 
 
 def _charge(plan: Plan) -> str:
@@ -203,17 +217,21 @@ def _factor(epsilon: Fraction) -> str:
 
 def privacy_statement(plan: Plan) -> str:
     """What is promised about one answer, in plain words."""
-    whose, price = plan.whose, plan.price
-    if not price.epsilon:
+    return promise(plan.whose, plan.price.epsilon, plan.price.delta)
+
+
+def promise(whose: Whose, epsilon: Fraction, delta: Fraction) -> str:
+    """The same for an epsilon and a delta."""
+    if not epsilon:
         return "Exact: everything in this answer is public."
     who = "row" if whose.owner == "row" else whose.who
     added = whose.neighbors is Neighbors.ADD_REMOVE
     change = "is in the table or not" if added else "has the rows it has or quite different ones"
-    grade = f"epsilon = {readable(price.epsilon)}" + (f", delta = {four_digits(price.delta)}" if price.delta else "")
-    rest = f", but for events of probability {four_digits(price.delta)}" if price.delta else ""
+    grade = f"epsilon = {readable(epsilon)}" + (f", delta = {four_digits(delta)}" if delta else "")
+    rest = f", but for events of probability {four_digits(delta)}" if delta else ""
     return (
         f"Differentially private for every {who} ({grade}): whether one {who} {change} makes whatever this answer "
-        f"shows at most {_factor(price.epsilon)} times as likely or unlikely{rest}."
+        f"shows at most {_factor(epsilon)} times as likely or unlikely{rest}."
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, partial
 
 from sqlglot import exp
@@ -89,6 +90,11 @@ class Plan:
     def answering(self, aggregate: tree.Aggregate) -> Sums | Drawn:
         """The release that answers an aggregate."""
         return _answering(self.releases, aggregate)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the answer alone satisfies."""
+        return self.price.epsilon
 
     @property
     def charge(self) -> Charge:

@@ -27,6 +27,7 @@ class Offer(TypedDict, total=False):
     max_rows: int | None
     max_rows_per_group: int | None
     max_groups: int | None
+    bounds: Literal["private"] | None
 
 
 DEFAULTS: Mapping[str, object] = {**dict.fromkeys(Offer.__annotations__), "confidence": 0.95, "nonnegative": False}

@@ -27,6 +27,7 @@ from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.additive import Additive
 from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.gaussian import Gaussian
+from sordino.mechanisms.interval_draw import IntervalDraw
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.noisy_max import NoisyMax
@@ -85,7 +86,7 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
         return tuple(plan_distance(part) for part in parts)
     if isinstance(mechanism, Repeated):
         return (_distance("answers changed", Fraction(0), declared),)  # they are part of what must be equal
-    if isinstance(mechanism, QuantileDraw | ModeDraw):
+    if isinstance(mechanism, QuantileDraw | ModeDraw | IntervalDraw):
         return (_distance("l1", _weights_apart(known.value, call.value), declared),)
     if isinstance(mechanism, NoisyMax | AboveThreshold):
         apart = _scores_apart(mechanism, known.value, call.value)
@@ -117,7 +118,7 @@ def call_cost(known: Call, call: Call) -> Cost:
     match mechanism:
         case Plan():
             return plan_cost(mechanism, known.value, call.value)
-        case QuantileDraw() | ModeDraw():
+        case QuantileDraw() | ModeDraw() | IntervalDraw():
             return _bounded(mechanism.whole_rate * _weights_apart(known.value, call.value))
         case NoisyMax():
             return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
@@ -163,7 +164,7 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
             return NO_COST
         case RandomizedResponse() | Frequency() | OneBitMean() | HeavyHitters() as response if declared is not None:
             return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
-        case (QuantileDraw() | ModeDraw()) as draw if declared is not None:
+        case (QuantileDraw() | ModeDraw() | IntervalDraw()) as draw if declared is not None:
             return _bounded(draw.whole_rate * declared)
     return None
 

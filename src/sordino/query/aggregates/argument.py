@@ -32,7 +32,7 @@ class Argument:
         """The grid of its values, with at most this many steps; refuses what is neither a number nor a condition."""
         kind = self._number.type
         if isinstance(kind, Number):
-            return Grid.of(kind, self.what, most)
+            return Grid.of(kind, self.what, most, ' Or have them found for a part of the charge: bounds="private".')
         rule = f"{function.upper()} needs a number or a condition, not {type(kind).__name__.lower()}"
         raise InvalidInput(self.what, rule, "Use COUNT, or group by it.")
 

@@ -26,16 +26,17 @@ class Grid:
     last: int
 
     @classmethod
-    def of(cls, number: Number, what: str, most: int) -> Grid:
+    def of(cls, number: Number, what: str, most: int, otherwise: str = "") -> Grid:
         """The grid of a bounded number, with at most `most` steps: its own step, or a coarser one if that is too fine.
 
-        A number that has no step gets the largest power of ten of which a million fit between its bounds.
+        A number that has no step gets the largest power of ten of which a million fit between its bounds. `otherwise` is
+        what else helps where there are no bounds.
         """
         if number.lower is None or number.upper is None:
             rule = "an aggregate needs to know the smallest and the largest value publicly"
             hint = (
                 'Declare min and max of its columns (for example cost = { type = "float", min = 0, max = 5000 }), '
-                "or bound the expression: LEAST(GREATEST(..., 0), 5000)."
+                f"or bound the expression: LEAST(GREATEST(..., 0), 5000).{otherwise}"
             )
             raise InvalidInput(what, rule, hint)
         if max(abs(number.lower), abs(number.upper)) > _LARGEST:
