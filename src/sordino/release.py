@@ -225,7 +225,7 @@ def _beyond_bounds(noisy: NoisyGroups, plan: Plan) -> list[str]:
 def _total(release: Sums, noisy: Integers, confidence: float) -> Total | None:
     """The total over all groups of what was bounded, and how far it may be off, by Chebyshev's inequality."""
     partial = release.partial
-    wanted = ("sum",) if partial.bounding == "clip" and partial.grids else ("count", ROWS, "count_distinct")
+    wanted = ("sum",) if partial.bounding == "clip" and partial.grids else ("count", ROWS, *sorted(partial.serves))
     function = next((name for name in wanted if name in partial.serves), None)
     weights = None if function is None else partial.weights(function, release.unit)
     if weights is None or any(grid.first < 0 for grid in partial.grids if partial.bounding == "clip"):

@@ -199,8 +199,8 @@ def remarks(
                 said.append(f"About {_count(number, near)} {each} at {end}, or beyond it.")
     if measure.nobody:
         number, near = rest.pop(0) / unit, float(noise.half_width([[1 / unit]], confidence)[0])
-        if number > near:
-            said.append(f"About {_count(number, near)} rows name no {who} and are left out.")
+        most = f"Rows without a {who} name nobody and are left out: at most about {math.ceil(max(number, 0) + near):,}."
+        said.append(f"About {_count(number, near)} rows name no {who} and are left out." if number > near else most)
     return said
 
 
