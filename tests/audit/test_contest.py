@@ -115,7 +115,7 @@ def test_the_event_is_chosen_on_runs_that_training_did_not_see(monkeypatch: pyte
 
 
 def test_where_all_events_are_doubted_the_likeliest_to_tell_is_counted() -> None:
-    """An event of probability 0.2 against 0 in 390 runs: its complement, which tells little, was chosen two times of three."""
+    """An event of probability 0.2 against 0 in 390 runs: its complement, which tells little, was mostly chosen."""
 
     def flagged(seed: int) -> bool:
         rng = np.random.default_rng(seed)
