@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from sordino.audit.paper.report import Verdict
 from sordino.audit.sampled import contest as room
 from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.black_box import black_box
@@ -111,3 +112,18 @@ def test_the_event_is_chosen_on_runs_that_training_did_not_see(monkeypatch: pyte
     runs = {kind: sum(count for name, count in asked if name == kind) for kind, _ in asked}
     assert runs == {"training": 4000, "Contest": 2400, "Gauge": 13_600}
     assert dict(report.facts)["training runs"] == "12,800"
+
+
+def test_where_all_events_are_doubted_the_likeliest_to_tell_is_counted() -> None:
+    """An event of probability 0.2 against 0 in 390 runs: its complement, which tells little, was mostly chosen."""
+
+    def flagged(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+
+        def mechanism(data: int) -> bool:
+            return bool(rng.random() < 0.2 * data)
+
+        report = black_box(mechanism, 0, 1, epsilon=0.3, samples=390, neighbors="number", workers=1)
+        return report.verdict is Verdict.VIOLATED
+
+    assert sum(map(flagged, range(12))) >= 9

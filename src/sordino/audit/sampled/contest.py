@@ -100,9 +100,13 @@ def _events(rivals: Contest, above: Sequence[Sequence[Floats]], runs: tuple[int,
                 (i, sign, True, _Rates(b, a, runs[::-1], goal.delta)),
             ]
     spread = _SPREAD * max((rates.surest() for *_, rates in views))[1]
+    bounds = [rates.promised(goal, spread) for *_, rates in views]
+    if not any((bound > 0).any() for bound in bounds):  # with so few runs all are doubted, and the likeliest to tell is best
+        bounds = [
+            np.where(rates.hits > 0, goal.predicted(rates.hits, rates.misses, rates.seen, 0.0), -1) for *_, rates in views
+        ]
     best = dict[int, Event]()
-    for i, sign, swapped, rates in views:
-        bound = rates.promised(goal, spread)
+    for (i, sign, swapped, _), bound in zip(views, bounds, strict=True):
         at = int(bound.argmax())
         event = Event(rivals.scores[i], sign, sign * float(rivals.edges[i][at]), swapped, float(bound[at]))
         best[i] = max(best.get(i, event), event, key=lambda e: e.predicted)
