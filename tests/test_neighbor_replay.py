@@ -354,6 +354,8 @@ OUR_NAMES = (
     "shares",
     "spread",
     "owned",
+    "heavy",
+    "light",
     "lines",
     "cells",
     "keyed",
