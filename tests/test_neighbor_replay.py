@@ -380,6 +380,8 @@ OUR_NAMES = (
     "shares",
     "spread",
     "owned",
+    "heavy",
+    "light",
     "lines",
     "cells",
     "keyed",
