@@ -61,7 +61,7 @@ class Bench:
     def run(self, plan: Plan, statements: Sequence[Statement] | None = None) -> Exactly:
         """What the real engine and `exact_groups` make of the loaded tables."""
         groups = exact_groups(plan, [self.engine.run(s) for s in (plan.statements if statements is None else statements)])
-        return _named_only(plan, exactly(groups))
+        return named_only(plan, exactly(groups))
 
 
 def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
@@ -125,7 +125,7 @@ def reference_of_tables(plan: Plan, dataset: Dataset, raw: Raw) -> Exactly:
     return Exactly(vectors, cells, found, _beyond(plan, lines))
 
 
-def _named_only(plan: Plan, sums: Exactly) -> Exactly:
+def named_only(plan: Plan, sums: Exactly) -> Exactly:
     """The sums without the number of nobody's rows, which the naive engine drops at once."""
     if plan.beyond is None or not plan.beyond.measure.nobody or sums.beyond is None:
         return sums

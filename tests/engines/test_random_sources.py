@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine_reference import reference
+from engine_reference import named_only, reference
 from query_cases import Questions, World, neighbor, random_rows, random_world
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, exactly, moved
@@ -115,7 +115,7 @@ def test_misleading_sources_give_the_sums_of_plain_rows(kind: str, seed: int, tm
         made += 1
         found = [sums(dataset, plan) for dataset in datasets]
         for own, cells in zip(found, raw, strict=True):
-            assert own == reference(plan, datasets[0], cells, public), plan.query
+            assert named_only(plan, own) == reference(plan, datasets[0], cells, public), plan.query
         assert [str(distance) for distance in moved(plan, *found) if distance.tightness > 1] == []
 
 

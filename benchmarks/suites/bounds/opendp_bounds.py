@@ -1,8 +1,8 @@
 """OpenDP has no automatic bounds; its recipe is two private quantiles on public candidates, then a clamped sum.
 
 The candidates are powers of two times 1 and 1.5 of either sign; half of epsilon finds quantiles as near to the ends as
-this epsilon reaches without candidates far beyond the data being drawn (tried out). A mean is the sum over a noisy count,
-which share the rest.
+this epsilon reaches without candidates far beyond the data being drawn (tried out). A mean is the sum over a noisy
+count, which share the rest.
 """
 
 from collections.abc import Callable

@@ -16,8 +16,8 @@ HOW_TO_READ = f"""
 together. Sordino is asked with `bounds="private"`. PyDP divides epsilon by itself, Tumult gets half of it for
 `get_bounds`. OpenDP finds no bounds by itself: it is given the recipe of two private quantiles, at levels that were
 tried out for it. The error is the root mean squared error over all runs, bias and noise together, with the median of
-the absolute error behind it. A ratio above 1x says that the peer's is larger. Of few runs one that went astray
-decides the first; Tumult takes seconds for an answer and has few.
+the absolute error behind it. A ratio above 1x says that the peer's is larger. Of few runs one that went astray decides
+the first; Tumult takes seconds for an answer and has few.
 """
 
 
