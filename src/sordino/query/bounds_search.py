@@ -28,7 +28,7 @@ MOST_COUNT = 10**6
 
 _COARSE = Fraction(1, 4)
 """The part of the draws' epsilon that finds the powers of ten; the rest finds two digits."""
-_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = 3, Fraction(1, 2), 6, 6
+_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = Fraction(7, 2), Fraction(1, 2), 6, 6
 _FINE_POINTS = 50
 _DECIMALS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LN_UNIT = 2**20
