@@ -98,6 +98,11 @@ def test_means_come_out_right() -> None:
     assert np.median([abs(answer.to_arrow()["x"][0].as_py() - exact) for answer in answers]) < 2
 
 
+def test_too_little_epsilon_is_said(session: so.Session) -> None:
+    answer = session.sql("SELECT AVG(cost) AS x FROM visits", epsilon=0.001, bounds="private")
+    assert any("TOO UNCERTAIN" in note for note in answer.notes)
+
+
 def test_one_charge_whatever_is_found(session: so.Session) -> None:
     """The plan for bounds of any size costs what was charged; with either noise, and with private keys."""
     for mechanism in ("laplace", "gaussian"):

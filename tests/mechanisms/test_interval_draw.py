@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chi2
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms.interval_draw import IntervalDraw, draw_interval, outside
+from sordino.mechanisms.interval_draw import FINENESS, IntervalDraw, draw_interval, outside
 
 PLACES = np.arange(4)
 PAIRS = [(low, high) for low in range(4) for high in range(low, 4)]
@@ -20,7 +20,7 @@ PAIRS = [(low, high) for low in range(4) for high in range(low, 4)]
 
 def told(rate: Fraction, penalties: list[int] | None = None) -> IntervalDraw:
     lows, highs = (np.array(ends, np.int64) for ends in zip(*PAIRS, strict=True))
-    return IntervalDraw(lows, highs, np.array(penalties or [high - low for low, high in PAIRS], object), rate)
+    return IntervalDraw(lows, highs, np.array(penalties or [FINENESS * (high - low) for low, high in PAIRS], object), rate)
 
 
 def lost(weights: tuple[int, ...]) -> list[int]:
@@ -29,7 +29,7 @@ def lost(weights: tuple[int, ...]) -> list[int]:
 
 
 def law(weights: tuple[int, ...], draw: IntervalDraw) -> list[float]:
-    sizes = [math.exp(-draw.rate * (o + h)) for o, h in zip(lost(weights), draw.penalties, strict=True)]
+    sizes = [math.exp(-draw.rate * (o + h / FINENESS)) for o, h in zip(lost(weights), draw.penalties, strict=True)]
     return [size / sum(sizes) for size in sizes]
 
 
@@ -71,7 +71,7 @@ def test_moved_weight_costs_the_rate_and_no_more() -> None:
 
 
 def test_penalties_of_any_size_and_sign() -> None:
-    draw = told(Fraction(1, 10**30), [-(10**40), *[10**40] * (len(PAIRS) - 1)])
+    draw = told(Fraction(1, 10**30), [-(10**50), *[10**50] * (len(PAIRS) - 1)])
     assert draw_interval(draw, PLACES, np.array([0, 0, 0, 2**56], np.int64)) == 0
 
 

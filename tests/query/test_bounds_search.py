@@ -179,3 +179,13 @@ def test_the_auditor_agrees() -> None:
         broken = so.audit.replay(search, [1.0, 5.0, 700.0, 9.0], [1.0, 5.0, 700.0], epsilon=Fraction(1, 20))
     assert report.passed
     assert not broken.passed
+
+
+def test_a_large_epsilon_finds_the_narrowest_bounds() -> None:
+    """Penalties are finer than a person, so that empty room is cut off at any rate."""
+    price = Price(Fraction(1000), Fraction(1, 5), Fraction(100))
+    for _ in range(10):
+        assert CountSearch("n").found(np.array([1, 2, 3]), np.array([9, 9, 9]), price, 1, 1).upper <= 4
+        bounds = found(NumberSearch("x", whole=True), cells([float(i) for i in range(101)]), price)
+        assert bounds.lower >= -10
+        assert bounds.upper <= 115

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 EPSILON = 1.0
 SIZES = (1000, 10_000)
 RELEASES = 60
-TUMULT_RELEASES = 4
+TUMULT_RELEASES = 6
 SEED = 20
 
 

@@ -21,7 +21,7 @@ def opened(case: str, data: list[float]) -> Callable[[], float]:
     )
 
     def ask() -> float:
-        low, high = session.evaluate(QueryBuilder("t").get_bounds("x"), HALF).collect()[0]
+        low, high = sorted(session.evaluate(QueryBuilder("t").get_bounds("x"), HALF).collect()[0])
         asked = QueryBuilder("t")
         query = asked.sum("x", low, high) if case == "sum" else asked.average("x", low, high)
         return float(session.evaluate(query, HALF).collect()[0][0])

@@ -20,14 +20,20 @@ from sordino.mechanisms.integers import INT64
 from sordino.mechanisms.observer import drawn
 from sordino.privacy.exact import readable, show
 
-__all__ = ["IntervalDraw", "draw_interval", "outside"]
+__all__ = ["FINENESS", "IntervalDraw", "draw_interval", "outside"]
+
+FINENESS = 2**20
+"""Penalties are whole multiples of 1/FINENESS of a unit of weight."""
 
 Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalDraw:
-    """Everything but the weights that `draw_interval` was told: candidates low .. high with penalties, and the rate."""
+    """Everything but the weights that `draw_interval` was told: candidates low .. high with penalties, and the rate.
+
+    Penalties are in units of 1/FINENESS.
+    """
 
     lows: Whole
     highs: Whole
@@ -68,8 +74,8 @@ def draw_interval(told: IntervalDraw, places: Whole, weights: Whole, bits: Bits 
 
     def chosen(source: Bits) -> int:
         lost = outside(told, places, weights)
-        distances = lost.astype(object) + (told.penalties - told.penalties.min())
-        return draw(np.ones(len(lost), np.int64), _short(distances), told.rate, bits or source)
+        distances = FINENESS * lost.astype(object) + (told.penalties - told.penalties.min())
+        return draw(np.ones(len(lost), np.int64), _short(distances), told.rate / FINENESS, bits or source)
 
     return drawn(told, "draw_interval", (places, weights), chosen)
 

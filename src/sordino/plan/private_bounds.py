@@ -35,6 +35,8 @@ __all__ = ["PrivateBounds", "plan_private_bounds"]
 _SHARE, _MOST = Fraction(3, 10), Fraction(1, 2)
 """The part of epsilon for one search, and for all of them together at most."""
 _COUNTING = Fraction(1, 10)
+_VAGUE = 0.25
+"""A share that is not known better than this is no reason to trust the bounds."""
 
 Limits = tuple[Fraction, Fraction]
 _UNIT = Fraction(0), Fraction(1)
@@ -110,10 +112,11 @@ class PrivateBounds(Plan):
         for one, bounds in zip(self.searched, found, strict=True):
             beyond = max(bounds.below + bounds.above, 0.0) / max(bounds.all, bounds.margin, 1.0)
             around = bounds.margin / max(bounds.all, bounds.margin, 1.0)
+            doubt = " TOO UNCERTAIN to rely on: epsilon is small for so few persons." if around > _VAGUE else ""
             said.append(
                 f"Bounds of {one.search.what} found privately: {readable(bounds.lower)} to {readable(bounds.upper)}; about "
                 f"{four_digits(min(100 * beyond, 100.0))} % (± {four_digits(100 * around)}) of the values lie beyond and "
-                f"were moved to them."
+                f"were moved to them.{doubt}"
             )
         return (*said, f"Finding bounds took {part} % of epsilon {readable(self.epsilon)}.")
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.mechanisms.integers import narrow
-from sordino.mechanisms.interval_draw import IntervalDraw, draw_interval
+from sordino.mechanisms.interval_draw import FINENESS, IntervalDraw, draw_interval
 from sordino.mechanisms.laplace import Laplace
 from sordino.query.three_digits import LARGEST, SMALLEST, code_of
 
@@ -28,7 +28,7 @@ MOST_COUNT = 10**6
 
 _COARSE = Fraction(1, 4)
 """The part of the draws' epsilon that finds the powers of ten; the rest finds two digits."""
-_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = 3, Fraction(1, 2), 6, 6
+_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = Fraction(7, 2), Fraction(1, 2), 6, 6
 _FINE_POINTS = 50
 _DECIMALS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LN_UNIT = 2**20
@@ -137,7 +137,7 @@ class NumberSearch(Search):
         codes, numbers = np.array([code_of(point) for point in points], np.int64), np.array(points, float)
         penalties = _penalties(numbers[highs] - numbers[lows], rate, pull, small)
         natural = (codes[lows] == 0) | (codes[highs] == 0)
-        penalties[natural] -= math.floor(_NATURAL / rate)
+        penalties[natural] -= math.floor(_NATURAL * FINENESS / rate)
         at = draw_interval(IntervalDraw(codes[lows], codes[highs], penalties, rate), places, weights)
         return points[lows[at]], points[highs[at]]
 
@@ -207,8 +207,8 @@ def _round_above(number: Fraction) -> Fraction:
 
 
 def _penalties(widths: npt.NDArray[np.float64], rate: Fraction, pull: Fraction, small: Fraction) -> Penalties:
-    """The public penalty of each width, in units of weight: `pull` (below 1 `small`) times its logarithm, by the rate."""
+    """The public penalty of each width: `pull` (below 1 `small`) times its logarithm, by the rate."""
     logs = np.round(np.log(widths) * _LN_UNIT).astype(np.int64).astype(object)
-    one, other = pull / rate / _LN_UNIT, small / rate / _LN_UNIT
+    one, other = (FINENESS * slope / rate / _LN_UNIT for slope in (pull, small))
     wide, narrow_ = logs * one.numerator // one.denominator, logs * other.numerator // other.denominator
     return np.where(logs > 0, wide, narrow_).astype(object)

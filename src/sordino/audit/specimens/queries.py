@@ -55,7 +55,7 @@ def _asked(sql: str, rows: Rows, copies: int, mechanism: Literal["laplace", "gau
     }
     data = Dataset(table, unit="row", columns=columns, budget=Budget(1, _DELTA))
     meter = TwoMeterFilter(Budget(1, _DELTA), data.reserved_delta or Fraction(0))
-    plan = make_plan(parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism), meter)
+    plan = make_plan(parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism, delta=_DELTA / 20), meter)
     with closing(DuckDB(data.tables.values(), threads=1)) as engine:
         return plan, [engine.run(statement) for statement in plan.statements]
 
