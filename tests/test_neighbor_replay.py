@@ -478,7 +478,10 @@ BROKEN: dict[str, list[tuple[Any, str, Any]]] = {
     "groups are not scaled": [(statement, "person_weight", lambda *_: exp.Max(this=exp.Literal.number(WEIGHT)))],
     "rows are not scaled": [(module, "least", lambda value, most: value.copy()) for module in (statement, scaling)],
     "scaled in the other norm": [(plan, "group_sums", lambda *a, **k: TRUE_SUMS(*a, **{**k, "norm": "l2"}))],
-    "each row is a person": [(Asked, "lines", lambda *a, **k: dataclasses.replace(TRUE_LINES(*a, **k), person=False))],
+    "each row is a person": [
+        (plan, "_measured", lambda *_, **__: None),
+        (Asked, "lines", lambda *a, **k: dataclasses.replace(TRUE_LINES(*a, **k), person=False)),
+    ],
     "sensitivity is halved": [(releases, "bounding", halved)],
     "replaced as if added": [(releases, "bounding", as_if_added)],
     "quantile weight is halved": [half(releases.Drawn, "moved")],

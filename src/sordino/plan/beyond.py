@@ -17,9 +17,10 @@ from sqlglot import exp
 
 from sordino.mechanisms.combination import Noise
 from sordino.plan.fragments import column, named, not_null, select, whole
-from sordino.plan.scaling import Term, person_weight, size
-from sordino.plan.sensitivity import WEIGHT, Norm
+from sordino.plan.scaling import Term, size
+from sordino.plan.sensitivity import WEIGHT
 from sordino.privacy.exact import four_digits
+from sordino.query.types import LARGEST
 
 __all__ = ["NODES", "Excess", "Measure", "Total", "excess", "remarks"]
 
@@ -57,35 +58,36 @@ class Measure:
         """How far one person, added or removed, moves all of them together (beyond.md, Theorem 1)."""
         return len(self.ends) if self.by_row else WEIGHT * len(self.terms) + 2 * WEIGHT // _PART * len(self.ends)
 
-    def selects(self, lines: exp.Select, keys: Sequence[str], norm: Norm) -> list[exp.Select]:
-        """What finds the numbers, in order: SELECTs with one row each, over `lines` or over the named subquery `shares`."""
+    def selects(self, lines: exp.Select, keys: Sequence[str]) -> list[exp.Select]:
+        """What finds the numbers, in order: SELECTs with one row each, over `lines` or over what `of_persons` finds."""
         if self.by_row:
             found = [named(_summed(_is(column(term.columns[0]), end)), f"v{2 * i + j}")
                      for i, term in enumerate(self.ends) for j, end in enumerate(_ends(term))]  # fmt: skip
             return [select(found, lines, "lines", where=[not_null(key) for key in keys])]
-        persons, numbers = list[exp.Expr]([column("u")]), list[exp.Expr]()
+        beyond, numbers = list[exp.Expr](), list[exp.Expr]()
         for i, term in enumerate(self.terms):
-            share, row = size(term)
-            total: exp.Expr = exp.Sum(this=share)
-            if term.quota.scaled:
-                weight = person_weight(share.copy(), row, term.quota, norm)
-                total = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=total, expression=weight)), expression=whole(WEIGHT))
-            beyond = exp.Sub(this=exp.Sum(this=_own(term)), expression=exp.Paren(this=total))
-            bound = term.quota.total * row
-            persons.append(named(exp.func("LEAST", beyond, whole(NODES[-1] * bound)), f"y{i}"))
+            bound = term.quota.total * size(term)[1]
+            beyond.append(named(_beyond(term, i, NODES[-1] * bound), f"y{i}"))
             numbers += [_at_node(column(f"y{i}"), j, bound) for j in range(len(NODES))]
         for term in self.ends:
             for end in ("l", "h"):
-                persons.append(named(exp.Max(this=column(f"{end}{term.name}")), f"{end}{term.name}"))
+                beyond.append(column(f"{end}{term.name}"))
                 numbers.append(exp.Mul(this=column(f"{end}{term.name}"), expression=whole(WEIGHT // _PART)))
-        each = select(persons, "shares", where=[not_null("u")], group=["u"])
         found = [named(_summed(number), f"v{i}") for i, number in enumerate(numbers)]
-        selects = [select(found, each, "persons")] if found else []
+        selects = [select(found, select(beyond, "persons"), "beyond")]
         if self.nobody:
             rows = exp.Mul(this=column("rows"), expression=whole(WEIGHT))
             absent = exp.Is(this=column("u"), expression=exp.Null())
             selects.append(select([named(_summed(rows), f"v{len(numbers)}")], "shares", where=[absent]))
         return selects
+
+    def of_persons(self) -> list[exp.Expr]:
+        """What is needed of each person, over its shares: what it has, what of it is within bounds, who is at the ends."""
+        found: list[exp.Expr] = []
+        for i, term in enumerate(self.terms):
+            found += [named(_counted(term, _own(term)), f"o{i}"), named(_counted(term, size(term)[0]), f"c{i}")]
+        names = [f"{end}{term.name}" for term in self.ends for end in ("l", "h")]
+        return [*found, *(named(exp.Max(this=column(name)), name) for name in names)]
 
     def shares(self) -> list[exp.Expr]:
         """What the shares must have besides what is summed anyway."""
@@ -94,6 +96,25 @@ class Measure:
             for name, end in zip("lh", _ends(term), strict=True):
                 found.append(named(exp.Max(this=_is(column(term.columns[0]), end)), f"{name}{term.name}"))
         return [*found, named(exp.Count(this=exp.Star()), "rows")] if self.nobody else found
+
+
+def _counted(term: Term, share: exp.Expr) -> exp.Expr:
+    """A sum over the groups of a person; rows of a table fit into 64 bits, values may not."""
+    return exp.Sum(this=share) if term.partial.bounding == "clip" and term.partial.grids else _long(exp.Sum(this=share))
+
+
+def _long(number: exp.Expr) -> exp.Expr:
+    return exp.cast(number, "BIGINT")
+
+
+def _beyond(term: Term, i: int, most: int) -> exp.Expr:
+    """What a person has beyond what counts, up to a bound."""
+    counts: exp.Expr = column(f"c{i}")
+    if term.quota.scaled:
+        scaled = exp.Mul(this=counts, expression=column(f"w{term.name}"))
+        counts = exp.Paren(this=exp.IntDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
+    beyond = exp.func("LEAST", exp.Sub(this=column(f"o{i}"), expression=counts), whole(most))
+    return _long(beyond) if most * WEIGHT < LARGEST else beyond
 
 
 def _summed(number: exp.Expr) -> exp.Expr:

@@ -101,13 +101,13 @@ def group_sums(
         ]
         sums += [named(count_rows(), "found")] if found else []
         plain = _by(lines.keys, [*keys, *sums], lines)
-        return _statement(plain, keys, sums, lines, measure, norm)
+        return _statement(plain, keys, sums, lines, measure)
     shares = _shares(lines, terms, measure)
     sums = []
     for term in terms:
         weight = share_weight(term)
         sums += [named(_sum(_times(bounded(term, column(n), weight is not None), weight)), n) for n in term.names]
-    weights = [named(person_weight(*size(term), term.quota, norm), f"w{term.name}") for term in terms if term.quota.scaled]
+    weights = _weights(terms, norm)
     if found:
         sums.append(named(_sum(full(column("w"))), "found"))
         weights.append(named(person_weight(whole(1), 1, found, "l1"), "w"))
@@ -115,20 +115,41 @@ def group_sums(
         return Statement(select([*keys, *sums], shares, "shares", group=lines.keys), len(keys), len(sums), lines.lists)
     named_only = [not_null("u")] if measure is not None and measure.nobody else []
     result = select([*keys, *sums], "shares", where=named_only, group=lines.keys)
-    if weights:
-        spread = select([column("u"), *weights], "shares", where=named_only, group=["u"], having=[_lighter(weights)])
+    if weights and measure is None:
+        spread = select([column("u"), *weights], "shares", group=["u"], having=[_lighter(weights)])
         result = _joined(result, "spread", spread, ["u"])
-    made = _statement(result, keys, sums, lines, measure, norm)
-    return replace(made, select=_with(made.select, "shares", shares))
+    elif weights:
+        whole_ = [named(column(weight.alias), weight.alias) for weight in weights]
+        spread = select(
+            [column("u"), *map(column, (weight.alias for weight in weights))], "persons", where=[_lighter(whole_)]
+        )
+        result = _joined(result, "spread", spread, ["u"])
+    made = _statement(result, keys, sums, lines, measure)
+    found_of = made.select
+    if measure is not None:
+        weights += _weights(_besides(terms, measure), norm)
+        persons = select([column("u"), *weights, *measure.of_persons()], "shares", where=named_only, group=["u"])
+        found_of = _with(found_of, "persons", persons)
+    return replace(made, select=_with(found_of, "shares", shares))
+
+
+def _weights(terms: Sequence[Term], norm: Norm) -> list[exp.Expr]:
+    """The weights of one person, over all its shares, for the terms that need them."""
+    return [named(person_weight(*size(term), term.quota, norm), f"w{term.name}") for term in terms if term.quota.scaled]
+
+
+def _besides(terms: Sequence[Term], measure: Measure | None) -> list[Term]:
+    """The terms that are measured and not released."""
+    return [] if measure is None else [term for term in measure.terms if term not in terms]
 
 
 def _statement(
-    result: exp.Select, keys: Sequence[exp.Expr], sums: Sequence[exp.Expr], lines: Lines, measure: Measure | None, norm: Norm
+    result: exp.Select, keys: Sequence[exp.Expr], sums: Sequence[exp.Expr], lines: Lines, measure: Measure | None
 ) -> Statement:
     """The groups' rows, and one after another the numbers of a measure."""
     if measure is None:
         return Statement(result, len(keys), len(sums), lines.lists)
-    numbers, found = list[exp.Select](), measure.selects(lines.select.copy(), lines.keys, norm)
+    numbers, found = list[exp.Select](), measure.selects(lines.select.copy(), lines.keys)
     empty = [named(exp.Null(), key) for key in lines.keys]
     for i, one in enumerate(found):
         for item in one.expressions:
@@ -246,8 +267,7 @@ def _with(result: Q, name: str, query: exp.Select) -> Q:
 def _shares(lines: Lines, terms: Sequence[Term], measure: Measure | None) -> exp.Select:
     """One row for each person and group, with the person's own sums, not yet bounded."""
     sums: list[exp.Expr] = [] if measure is None else measure.shares()
-    besides = [] if measure is None else [term for term in measure.terms if term not in terms]
-    for term in (*terms, *besides):
+    for term in (*terms, *_besides(terms, measure)):
         if term.partial.bounding == "once":
             sums += [named(whole(1), name) for name in term.names]
             continue
