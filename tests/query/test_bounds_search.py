@@ -25,6 +25,7 @@ SEARCHES: list[Search] = [
     NumberSearch("x"),
     NumberSearch("x", whole=True),
     NumberSearch("x", lower=Fraction(0)),
+    NumberSearch("x", summed=True),
     NumberSearch("x", lower=Fraction(-3), upper=Fraction(7, 2), step=Fraction(1, 4)),
     CountSearch("n"),
 ]
