@@ -139,7 +139,10 @@ def plan_private_bounds(query: tree.Query, dataset: Dataset, cost: Cost, meter: 
     share = cost.epsilon * min(_SHARE * len(arguments), _MOST)
     rest = cost.epsilon - share
     price = Price(share / len(arguments), _COUNTING, rest)
-    searched = tuple(numbers(name, typed(one, rows.read), rows, price) for one, name in arguments.items())
+    sums = _only_summed(query)
+    searched = tuple(
+        numbers(name, typed(one, rows.read), rows, price, summed=one in sums) for one, name in arguments.items()
+    )
     second = replace(cost, epsilon=rest, private_bounds=False)
     inside = {one: _inside(search, _UNIT) for one, search in zip(arguments, searched, strict=True)}
     assumed = _planned(query, inside, dataset, second, meter)
@@ -189,6 +192,13 @@ def _unbounded(query: tree.Query, rows: Asked) -> dict[tree.Expression, str]:
             for one in _lacking(aggregate, rows):
                 found.setdefault(one, one.name if isinstance(one, tree.Column) else f"the argument of {output.name}")
     return found
+
+
+def _only_summed(query: tree.Query) -> set[tree.Expression]:
+    """The arguments of which nothing but sums is asked for."""
+    asked = [aggregate for output in query.outputs for aggregate in tree.aggregates_in(output.value)]
+    others = {one for aggregate in asked if aggregate.function != "sum" for one in aggregate.arguments}
+    return {one for aggregate in asked for one in aggregate.arguments} - others
 
 
 def _lacking(aggregate: tree.Aggregate, rows: Asked) -> list[tree.Expression]:

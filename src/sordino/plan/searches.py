@@ -52,13 +52,13 @@ class Searched:
         return Charge(draws, *bounded_range(draws)) + Charge.of(LaplaceLoss(counts))
 
 
-def numbers(what: str, typed: Typed, rows: Asked, price: Price) -> Searched:
-    """The search for bounds of a number, among the rows of a question."""
+def numbers(what: str, typed: Typed, rows: Asked, price: Price, *, summed: bool = False) -> Searched:
+    """The search for bounds of a number, among the rows of a question; `summed` where only its sum is asked for."""
     kind = typed.type
     if not isinstance(kind, Number):
         raise TypeError(what)
     whole_ = kind.step is not None and kind.step.denominator == 1
-    search = NumberSearch(what, whole_, kind.lower, kind.upper, kind.step)
+    search = NumberSearch(what, whole_, kind.lower, kind.upper, kind.step, summed)
     statement = cell_sums(rows.lines([], {"q": code_sql(typed)}), "q", _ONE_ROW)
     return Searched(search, statement, 1 if rows.whose.by_row else WEIGHT, _persons(rows), price)
 

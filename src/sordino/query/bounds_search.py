@@ -28,10 +28,12 @@ MOST_COUNT = 10**6
 
 _COARSE = Fraction(1, 4)
 """The part of the draws' epsilon that finds the powers of ten; the rest finds two digits."""
-_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = Fraction(7, 2), Fraction(1, 2), 6, 6
+_COARSE_PULL, _SMALL_PULL, _FINE_PULL, _COUNT_PULL = Fraction(7, 2), Fraction(1, 2), 8, 6
 _FINE_POINTS = 50
 _DECIMALS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LN_UNIT = 2**20
+_FARTHER = 0.8
+"""How much the farther end counts for sums, in place of the width, which keeps the nearer end from wandering off."""
 _NATURAL = 3
 """By how much, in logarithms of probability, zero is preferred as an end."""
 
@@ -110,13 +112,15 @@ class Search(ABC):
 class NumberSearch(Search):
     """Bounds of numbers, whose places are their codes in three digits: first powers of ten, then two digits of them.
 
-    `lower` and `upper` are what is known of them publicly, `step` of what they are multiples.
+    `lower` and `upper` are what is known of them publicly, `step` of what they are multiples. `summed` says that only sums
+    are asked for, whose noise grows with the farther end and not with the width.
     """
 
     whole: bool = False
     lower: Fraction | None = None
     upper: Fraction | None = None
     step: Fraction | None = None
+    summed: bool = False
 
     def place(self, bound: Fraction) -> int:
         """The code."""
@@ -135,7 +139,10 @@ class NumberSearch(Search):
         """One draw among all pairs of points; `pull` is the penalty on the logarithm of a width, `small` below 1."""
         lows, highs = np.triu_indices(len(points), 1)
         codes, numbers = np.array([code_of(point) for point in points], np.int64), np.array(points, float)
-        penalties = _penalties(numbers[highs] - numbers[lows], rate, pull, small)
+        widths = numbers[highs] - numbers[lows]
+        if self.summed:
+            widths = widths ** (1 - _FARTHER) * np.maximum(np.abs(numbers[lows]), np.abs(numbers[highs])) ** _FARTHER
+        penalties = _penalties(widths, rate, pull, small)
         natural = (codes[lows] == 0) | (codes[highs] == 0)
         penalties[natural] -= math.floor(_NATURAL * FINENESS / rate)
         at = draw_interval(IntervalDraw(codes[lows], codes[highs], penalties, rate), places, weights)
