@@ -172,10 +172,38 @@ def test_the_words_hold() -> None:
 
 
 def test_where_nobody_is_beyond_it_says_so() -> None:
+    """A false alarm has a probability of a few percent; more than 8 of 40 one below 1 in 1000."""
     rows = rows_of({who: {"a": 2} for who in range(300)})
     with so.Session(data(rows)) as session:
-        notes = [session.sql(COUNT, epsilon=1).notes for _ in range(20)]
-    assert sum(any(note.startswith("No sign") for note in each) for each in notes) >= 8
+        notes = [session.sql(COUNT, epsilon=1).notes for _ in range(40)]
+    assert sum(any(note.startswith("No sign") for note in each) for each in notes) >= 32
+
+
+@pytest.mark.parametrize(
+    ("sql", "x", "told"),
+    [
+        (COUNT, 5, "true totals are likely higher."),
+        ("SELECT SUM(x) AS n FROM v", 5, "true totals are likely higher."),
+        ("SELECT SUM(-x) AS n FROM v", 5, "true totals are likely lower."),
+        ("SELECT SUM(s) AS n FROM v", 5, "true totals are likely farther from zero."),
+        ("SELECT AVG(x) AS n FROM v", 5, "who has many rows counts for fewer of them."),
+        ("SELECT MEDIAN(x) AS n FROM v", 5, "who has many rows counts for fewer of them."),
+    ],
+)
+def test_the_words_follow_what_is_asked(sql: str, x: int, told: str) -> None:
+    rows = rows_of({who: {"a": 40} for who in range(2000)}, x=x)
+    with so.Session(data(rows)) as session:
+        notes = session.sql(sql, epsilon=5).notes
+    assert [note for note in notes if note.startswith("Beyond") and note.endswith(told)], notes
+
+
+def test_what_is_public_beside_a_measure_is_not_called_exact() -> None:
+    """A sum that is always 0 needs no noise; what was measured beside it does."""
+    with so.Session(data(rows_of({1: {"a": 1}}))) as session:
+        answer = session.sql("SELECT SUM(0 * x) AS n FROM v", epsilon=1)
+    assert answer.receipt is not None
+    assert answer.receipt.charge.pure == Fraction(1, 10)
+    assert "(epsilon = 0.1)" in answer.privacy
 
 
 def test_nodes_that_nobody_is_at_do_not_count() -> None:

@@ -22,10 +22,12 @@ from sordino.plan.sensitivity import WEIGHT
 from sordino.privacy.exact import four_digits
 from sordino.query.types import LARGEST
 
-__all__ = ["NODES", "Excess", "Measure", "Total", "excess", "remarks"]
+__all__ = ["MEASURED_ONLY", "NODES", "Excess", "Measure", "Total", "excess", "remarks"]
 
 NODES = (0, 1, 4, 16)
 """How much a person has beyond the bound, in multiples of the bound: each person is divided between two of these."""
+MEASURED_ONLY = "m"
+"""The name of a term that is not released, only measured."""
 _SURE = Fraction(9, 10)
 """How much of the noise the weight of a node must exceed, before it counts."""
 _PART = 4
@@ -229,7 +231,7 @@ def _given_away(
     term: Term, found: Excess | None, noisy: Sequence[int], noise: Noise, confidence: Fraction, total: Total | None
 ) -> str:
     """What the nodes of one term say."""
-    if found is None or found.bounds[0] <= 0 or found.persons[0] <= 0:
+    if found is None or found.bounds[0] <= 0 or found.persons[0] <= found.persons[1]:
         reach = float(noise.half_width([[1 / WEIGHT] * len(NODES)], confidence)[0])
         most = max(sum(noisy) / WEIGHT, 0) + reach
         return f"No sign that bounds cut off much of the {_what(term)}: at most about {math.ceil(most):,} persons have more."
@@ -243,7 +245,17 @@ def _given_away(
         text += f", and about {share:.0f} % of the {_what(term)} ({ends[0]:.0f} to {ends[1]:.0f} %) was given away"
     else:
         text += f", and about {four_digits(amount)} ± {four_digits(off)} of the {_what(term)} was given away"
-    return f"{text}, not counting what lies over {found.most} times the bound: true totals are likely higher."
+    return f"{text}, not counting what lies over {found.most} times the bound: {_meaning(term)}."
+
+
+def _meaning(term: Term) -> str:
+    """What it does to what is asked."""
+    if term.partial.bounding == "scale" or term.name == MEASURED_ONLY:
+        return "who has many rows counts for fewer of them"
+    grids = term.partial.grids
+    if any(grid.first < 0 < grid.last for grid in grids):
+        return "true totals are likely farther from zero"
+    return f"true totals are likely {'lower' if any(grid.last <= 0 for grid in grids) else 'higher'}"
 
 
 def _count(number: float, off: float) -> str:

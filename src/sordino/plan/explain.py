@@ -54,6 +54,8 @@ def _bounds(plan: Plan) -> list[str]:
             return []
     if not who.grouped:
         del words["max_groups"]
+    if who.grouped and plan.sums and plan.price.family == "gaussian":
+        words["max_rows"] += " in one group would, by the norm over groups"
     given = who.bounds.given
     return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
 

@@ -18,7 +18,7 @@ from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan import arithmetic
-from sordino.plan.beyond import Measure
+from sordino.plan.beyond import MEASURED_ONLY, Measure
 from sordino.plan.bind import Asked, ask
 from sordino.plan.channels import Column, channels_of
 from sordino.plan.cost import Cost
@@ -225,7 +225,7 @@ def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost,
         return Measure((), ends, nobody=False, by_row=True) if ends else None
     biting = tuple(term for term in terms if term.partial.bounding != "once" or term.quota.scaled)
     if drawn and not biting:
-        biting = (Term(Rows(), "m", (), who.expect_quota("clip")),)
+        biting = (Term(Rows(), MEASURED_ONLY, (), who.expect_quota("clip")),)
     return Measure(biting, ends, rows.keeps_nobody, by_row=False) if biting else None
 
 

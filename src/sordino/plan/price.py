@@ -69,7 +69,7 @@ def price(asked: Sequence[Release], family: Family, epsilon: Fraction, delta: Fr
     share = Share(family, part, _rounded_down(mu / square_root_upper(noisy)) if gaussian else mu, key_delta)
     own = replace(share, epsilon=beyond)
     releases = tuple(release.at(own if isinstance(release, Beyond) else share) for release in asked)
-    return Price(family, epsilon if count else Fraction(0), delta if gaussian else Fraction(0), releases)
+    return Price(family, epsilon if count else beyond, delta if gaussian else Fraction(0), releases)
 
 
 @lru_cache(maxsize=1024)

@@ -157,7 +157,11 @@ def _inside(searched: Searched, limits: Limits) -> Limits:
         raise TypeError
     lower = limits[0] if search.lower is None else max(limits[0], search.lower)
     upper = limits[1] if search.upper is None else min(limits[1], search.upper)
-    return (lower, upper) if lower < upper else search.fine(*sorted((lower, lower + 1)))[:2]  # type: ignore[return-value]
+    if lower < upper:
+        return lower, upper
+    if search.upper is not None:  # what was tried lies beyond what is known: as near to it as can be
+        return (search.upper - 1 if search.lower is None else min(search.lower, search.upper - 1)), search.upper
+    return lower, lower + 1
 
 
 def _planned(
