@@ -224,3 +224,11 @@ def test_the_offer_is_part_of_the_request() -> None:
     assert "private_bounds=True" in str(Cost.offered(epsilon=1, bounds="private"))
     assert "bounds" not in str(Cost.offered(epsilon=1))
     assert parse("SELECT COUNT(*) AS n FROM visits").outputs
+
+
+@pytest.mark.parametrize("argument", ["LEAST(cost, 0)", "-ABS(dose)", "LEAST(dose, -0.0000001)", "GREATEST(cost, 7)"])
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_arguments_with_one_known_end_are_answered(session: so.Session, argument: str, function: str) -> None:
+    """Bounds are tried within what is known: a sum of what is never above 0 was refused by a failed check."""
+    answer = session.sql(f"SELECT {function}({argument}) AS s FROM visits", epsilon=1, bounds="private")
+    assert found_in(answer)

@@ -167,7 +167,8 @@ def brief(value: Fraction, *, up: bool) -> str:
         return plain
     rounding = ROUND_CEILING if up else ROUND_FLOOR
     context = Context(prec=4, rounding=rounding, Emin=-(10**9), Emax=10**9)
-    return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context):g}"
+    few = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    return f"{few:f}" if 0 <= few.adjusted() < 7 else f"{few:g}"  # 10, not 1e+1
 
 
 def four_digits(x: Fraction | float) -> str:
