@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 EPSILON, DELTA = 1.0, 1e-6
 PERSONS = 10_001
@@ -76,7 +76,7 @@ def truth(case: str, rows: Rows) -> Answers:
     return {"count": float(len(values)), "sum": sum(values), "mean": fmean(values), "median": median(values)}[case]
 
 
-def by_group(pairs: Iterable[tuple[str, float]]) -> list[float]:
+def by_group(pairs: Iterable[tuple[Any, Any]]) -> list[float]:
     """Numbers in the order of the groups; a group without an answer counts as 0."""
     found = dict(pairs)
     return [float(found.get(group, 0.0)) for group in GROUPS]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from benchmarks.suites.persons.measure import Question, measure
@@ -9,7 +10,7 @@ from benchmarks.suites.persons.settings import EPSILON, GROUPS, LOWER, SQL, STEP
 
 import sordino as so
 
-COLUMNS = {
+COLUMNS: dict[str, dict[str, Any]] = {
     "home": {"type": "category", "values": list(GROUPS)},
     "amount": {"type": "float", "min": LOWER, "max": UPPER, "step": STEP},
 }
