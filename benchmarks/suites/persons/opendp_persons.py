@@ -11,7 +11,18 @@ from typing import Any
 import opendp.prelude as dp
 import polars as pl
 from benchmarks.suites.persons.measure import Question, measure
-from benchmarks.suites.persons.settings import CASES, DELTA, EPSILON, GROUPS, LOWER, UPPER, Answers, Rows, Shape, by_group
+from benchmarks.suites.persons.settings import (
+    CASES,
+    DELTA,
+    EPSILON,
+    GROUPS,
+    LOWER,
+    UPPER,
+    Answers,
+    Rows,
+    Shape,
+    by_group,
+)
 
 warnings.filterwarnings("ignore", category=FutureWarning)  # counts are cut off at 0, which none of these comes near
 dp.enable_features("contrib", "honest-but-curious")

@@ -29,7 +29,10 @@ SECONDS = 12.0
 def questions(shape: Shape, rows: Rows) -> Iterator[Question]:
     frame = spark().createDataFrame(rows, ["person", "home", "amount"]).cache()
     session = Session.from_dataframe(
-        privacy_budget=PureDPBudget(float("inf")), source_id="t", dataframe=frame, protected_change=AddRowsWithID("person")
+        privacy_budget=PureDPBudget(float("inf")),
+        source_id="t",
+        dataframe=frame,
+        protected_change=AddRowsWithID("person"),
     )
     in_all = QueryBuilder("t").enforce(MaxRowsPerID(shape.max_rows))
     keys = KeySet.from_dict({"home": list(GROUPS)})
