@@ -25,7 +25,7 @@ def test_prints_lines_that_the_declaration_takes(run: Any, unlimited: Path) -> N
     before = file.read_text()
     done = run("suggest", "visits.toml", "--epsilon", "1.5", "--key", "ward", "--request-id", "a", "--query-epsilon", "0.5")
     assert done.exit_code == 0
-    assert "Charged epsilon 1.5 as entry" in done.stderr
+    assert "Charged 75 % of the budget as entry" in done.stderr
     assert file.read_text() == before
     found = tomllib.loads(done.stdout)["tables"]["visits"]
     assert set(found) == {"max_rows", "max_groups", "max_rows_per_group", "columns"}
