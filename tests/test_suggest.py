@@ -17,6 +17,7 @@ import pytest
 import sordino as so
 from sordino.answer.suggestion import Suggestion
 from sordino.errors import BudgetExceeded, EngineFailed, InvalidInput, RequestRefused
+from sordino.query.types import Number
 from tape import Tape, replay
 
 RNG = np.random.default_rng(5)
@@ -102,7 +103,9 @@ def test_what_is_found_is_useful_and_its_lines_load(tmp_path: Path, session: so.
     loaded = so.Dataset.load(tmp_path / "visits.toml").tables["visits"]
     assert loaded.bounds.rows == found.bounds["max_rows"]
     assert loaded.columns["zoned"].zone == "Europe/Berlin"
-    assert not loaded.columns["share"].type.nullable  # type: ignore[union-attr]
+    share = loaded.columns["share"].type
+    assert isinstance(share, Number)
+    assert not share.nullable
 
 
 def test_it_says_what_error_a_later_question_would_have(session: so.Session) -> None:

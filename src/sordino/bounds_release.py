@@ -15,9 +15,7 @@ import numpy as np
 
 from sordino.answer.suggestion import SuggestedBound, Suggestion
 from sordino.engines.engine import Exact
-from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.receipt import Receipt
-from sordino.mechanisms.observer import watching
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.searches import Searched
 from sordino.plan.suggestion import ORIGIN, SuggestionPlan
@@ -25,6 +23,7 @@ from sordino.query.bounds_search import CountSearch, Found
 from sordino.query.column_text import column_line, outward
 from sordino.query.dataset import Column
 from sordino.query.types import FIRST_DAY, LAST_DAY, Day, Moment
+from sordino.release import rehearsed
 
 __all__ = ["found_bounds", "rehearse_searches", "rehearse_suggestion", "suggested"]
 
@@ -50,23 +49,14 @@ def _found(searched: Searched, exact: Exact) -> Found:
 
 def rehearse_searches(searched: Sequence[Searched], dialect: str = DEFAULT) -> list[tuple[Found, ...]]:
     """What would be found among made-up weights; what fails without data being at fault fails here, before the charge."""
-    failed: str | None = None
-    found = []
-    try:
+
+    def trial() -> list[tuple[Found, ...]]:
         for one in searched:
             one.statement.text(dialect)
-        with watching(None):
-            for cells in _MADE_UP:
-                exact = Exact(([place for place, _ in cells],), np.array([[w] for _, w in cells], object).reshape(-1, 1))
-                found.append(found_bounds(searched, [exact] * len(searched)))
-    except SordinoError:
-        raise
-    except Exception as error:
-        failed = type(error).__name__
-    if failed:
-        rule = f"its numbers leave the range that can be computed with ({failed})"
-        raise InvalidInput("a search for bounds at this price", rule, "Choose a less extreme epsilon.")
-    return found
+        made_up = [Exact(([at for at, _ in cells],), np.array([w for _, w in cells], object)[:, None]) for cells in _MADE_UP]
+        return [found_bounds(searched, [exact] * len(searched)) for exact in made_up]
+
+    return rehearsed(trial, "a search for bounds at this price", "Choose a less extreme epsilon.")
 
 
 def rehearse_suggestion(plan: SuggestionPlan, dialect: str = DEFAULT) -> None:

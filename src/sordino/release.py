@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,9 @@ from sordino.query.aggregates.draws import Cells, Draws
 from sordino.query.aggregates.estimates import Chosen, Estimated
 from sordino.query.aggregates.partial import ROWS, Integers
 
-__all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "release"]
+__all__ = ["Groups", "NoisyGroups", "exact_groups", "finished", "noisy_groups", "rehearse", "rehearsed", "release"]
 
+T = TypeVar("T")
 _MADE_UP = (2**40, 0, -(2**40))
 """Numbers of rows of one group, for the rehearsal; more than any table has."""
 
@@ -136,23 +137,27 @@ def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
     The promise, the notes and the SQL are made now and kept by the plan. Noise, intervals, HAVING, ORDER BY and the stored
     form are tried on groups that are empty, huge and hugely negative. No data and no watcher take part.
     """
-    failed: str | None = None
-    try:
+
+    def trial() -> None:
         for statement in plan.statements:
             statement.text(dialect)
         groups = _made_up(plan)
-        with watching(None):
-            answer = finished(noisy_groups(groups, plan), groups.public, plan)
+        answer = finished(noisy_groups(groups, plan), groups.public, plan)
         Answer.from_json(answer.to_json())
+
+    rehearsed(trial, "this question at this price", "Choose bounds, levels, an epsilon or an error less extreme.")
+
+
+def rehearsed(trial: Callable[[], T], what: str, hint: str) -> T:
+    """What a trial before the charge returns: no watcher takes part, and what fails is refused in words of ours alone."""
+    try:
+        with watching(None):
+            return trial()
     except SordinoError:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever it is, it would come after the charge else
         failed = type(error).__name__
-    if failed:
-        rule = f"its numbers leave the range that can be computed with ({failed})"
-        raise InvalidInput(
-            "this question at this price", rule, "Choose bounds, levels, an epsilon or an error less extreme."
-        )
+    raise InvalidInput(what, f"its numbers leave the range that can be computed with ({failed})", hint)
 
 
 def _made_up(plan: Plan) -> Groups:

@@ -107,6 +107,8 @@ class Session:
         number of rows to assume where the error depends on it. `mechanism` is "laplace" or "gaussian", by default the one
         with the smaller error; `nonnegative` raises numbers to zero. `delta` is what selecting private keys spends of the
         part that the owner keeps for it; by default as large a share of what is left as the question takes of epsilon.
+        With `bias` a tenth of epsilon measures what bounds of persons cut off, by default where there are such bounds;
+        `max_rows`, `max_rows_per_group` and `max_groups` tighten those of the owner.
         With `bounds="private"` numbers without declared limits get bounds that are found first, for a part of epsilon.
 
         With a `request_id` of your own the question can be asked again after a crash: it is charged and drawn once, and

@@ -16,6 +16,7 @@ from sordino.accounting.graded import Discrete
 from sordino.accounting.large_losses import Bound, Series, Sizes, Split
 from sordino.accounting.many_uses import delta_of_many
 from sordino.accounting.spectrum import Spectrum
+from sordino.accounting.total import Total
 from sordino.privacy.ball import ball, working
 from sordino.privacy.loss import GaussianLoss
 from sordino.privacy.loss.subsampled import SubsampledLoss
@@ -102,9 +103,10 @@ def test_plans_that_few_large_losses_decide_need_no_grid(
 
     monkeypatch.setattr(bracket, "_refine", no_grid)
     plan = count * sampled(scale, rate)
-    found = plan.epsilon_bounds(delta)  # type: ignore[attr-defined]
+    assert isinstance(plan, Total)
+    found = plan.epsilon_bounds(delta)
     assert 0 < found.upper - found.lower <= 1e-3 * found.upper
-    back = plan.delta_bounds(found.upper)  # type: ignore[attr-defined]
+    back = plan.delta_bounds(found.upper)
     assert back.lower <= delta * (1 + 1e-6)
     assert back.upper >= delta * 0.9 ** max(1.0, -math.log10(delta))
 

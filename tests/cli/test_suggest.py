@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def test_prints_lines_that_the_declaration_takes(run: Any, unlimited: Path) -> N
     for name in ("max_rows", "max_groups"):
         file.write_text(file.read_text().replace("[tables.visits]\n", f"[tables.visits]\n{name} = {found[name]}\n"))
     with Session(Dataset.load(file)) as session:  # the ledger goes on
-        assert session.remaining.pure == Dataset.load(file).budget.epsilon - session.receipts[0].charge.pure  # type: ignore
+        (receipt,) = session.receipts
+        assert receipt.charge.pure == Fraction("1.5")
+        assert session.remaining.pure == session.ledger.terms.allowance.budget.epsilon - Fraction("1.5")
     again = run("suggest", "visits.toml", "--epsilon", "1.5", "--key", "ward", "--request-id", "a", "--query-epsilon", "0.5")
     assert again.stdout == done.stdout
     assert "nothing was charged now" in again.stderr

@@ -28,8 +28,8 @@ def people() -> so.Dataset:
     return so.Dataset(rows, name="people", unit="id", max_rows_per_group=1, max_groups=1, columns=columns, budget=budget)
 
 
-def planned(sql: str, meter: TwoMeterFilter, **offer: float) -> Plan:
-    return make_plan(parse(sql), people(), Cost.offered(**offer), meter)  # type: ignore[arg-type]
+def planned(sql: str, meter: TwoMeterFilter, **offer: Any) -> Plan:
+    return make_plan(parse(sql), people(), Cost.offered(**offer), meter)
 
 
 def fresh() -> TwoMeterFilter:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -38,7 +38,7 @@ class Bernstein(Partial):
         """Everything linear, and the mean; "rows" is COUNT(*)."""
         return frozenset({"count", "sum", "avg", *([ROWS] if self.others else [])})
 
-    def with_rows(self) -> Self:
+    def with_rows(self) -> Bernstein:
         """One number more."""
         return replace(self, others=True)
 

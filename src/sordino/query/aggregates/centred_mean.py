@@ -41,7 +41,7 @@ class CentredMean(Mean):
         """The same for noise of this family."""
         return replace(self, family=family)
 
-    def with_rows(self) -> Mean:  # type: ignore[override]
+    def with_rows(self) -> Mean:
         """The three sums of a mean with COUNT(*): rows without a value would need a place of their own here, too."""
         return Mean(self.what, self.points, others=True)
 

@@ -46,7 +46,7 @@ class Sum(Partial):
         """The two sums of a mean, which give the count as well."""
         return mean_of(self.what, self.points.widened(), replaced=self.replaced)
 
-    def with_rows(self) -> Mean:
+    def with_rows(self) -> Partial:
         """The same with one number more."""
         return self.wider().with_rows()
 
