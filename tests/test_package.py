@@ -79,7 +79,7 @@ ALLOWED = {
     "session.py": {
         "release", "bounds_release", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy", "errors",
     },
-    "bounds_release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "errors"},
+    "bounds_release.py": {"release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "errors"},
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
