@@ -155,7 +155,7 @@ def many(
 @pytest.mark.parametrize("part", range(8))
 def test_direct(part: int) -> None:
     tightness: Tightness = {}
-    seeds = range(part * 10_000, part * 10_000 + 5)
+    seeds = range(part * 10_000, part * 10_000 + 3)
     assert list(itertools.chain(*(direct(s, queries=3, pairs=3, tightness=tightness) for s in seeds))) == []
     show(tightness)
 
@@ -176,9 +176,9 @@ def test_all_combinations_of_bounds(limits: Bounds) -> None:
     """The naive engine says the same, and no neighbour is further than claimed, under each combination of three bounds."""
     tightness: Tightness = {}
     assert (
-        list(itertools.chain(*(direct(s, queries=2, pairs=3, tightness=tightness, limits=limits) for s in range(5)))) == []
+        list(itertools.chain(*(direct(s, queries=2, pairs=3, tightness=tightness, limits=limits) for s in range(2)))) == []
     )
-    found = (many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits) for s in range(100, 104))
+    found = (many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits) for s in range(100, 103))
     assert list(itertools.chain(*found)) == []
     show(tightness)
     assert max(tightness.values()) > 0.5

@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
             run(sys.executable, "-m", "venv", folder / "bare", folder=folder)
             (built,) = folder.glob("*.whl")
             bare = folder / "bare" / "bin" / "python"
-            run(bare, *PIP, "install", "-c", ROOT / "constraints.txt", built, "ipykernel", folder=folder)
+            run(bare, *PIP, "install", "--no-compile", "-c", ROOT / "constraints.txt", built, "ipykernel", folder=folder)
             (folder / "ready").touch()
     return folder
 

@@ -590,11 +590,21 @@ def extreme_statements() -> tuple[tuple[str, Statement], ...]:
     return tuple((name, s) for name, plan in made for s in plan.statements)
 
 
-@pytest.mark.parametrize("kind", ["arrow", "parquet", "duckdb", "csv"])
-def test_no_function_fails_on_extreme_cells(kind: str, tmp_path: Path) -> None:
+SINGLE = tuple(range(7))
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        *(("arrow", (None, 0)), ("parquet", (None, 0, 1)), ("duckdb", (None, 1)), ("csv", (None,))),
+        *(pytest.param(kind, SINGLE, marks=pytest.mark.slow) for kind in ("arrow", "parquet", "duckdb")),
+    ],
+    ids=str,
+)
+def test_no_function_fails_on_extreme_cells(kind: str, cells: tuple[int | None, ...], tmp_path: Path) -> None:
     """A date of -2^31 days failed in DATE_TRUNC after the charge: DuckDB evaluated it on the column's statistics."""
     admitted = 0
-    for only in (*range(7), None):  # one extreme cell beside a plain one, and all together
+    for only in cells:  # one extreme cell beside a plain one, or all together
         chosen = pa.array(range(7) if only is None else [only, 2])
         table = pa.table({"id": list(range(len(chosen))), **{name: cells.take(chosen) for name, cells in EXTREME.items()}})
         folder = tmp_path / f"{only}"
@@ -610,9 +620,7 @@ def test_no_function_fails_on_extreme_cells(kind: str, tmp_path: Path) -> None:
         for name, statement in extreme_statements():
             assert engine.run(statement).sums.shape[0] == 1 + statement.measured, name
         engine.close()
-        if kind == "csv":
-            return
-    assert admitted >= 5
+    assert admitted >= max(1, len(cells) - 2)
 
 
 def test_zoned_moments_are_read_in_utc_wherever_it_runs(tmp_path: Path) -> None:

@@ -54,13 +54,18 @@ def _coverage(law: SupportLaw, confidence: float, truths: int) -> list[tuple[flo
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 @pytest.mark.parametrize("population", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "truths"), [((1, 5, 20, 100, 400), 9), pytest.param((50, 1000), 21, marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
-def test_exact_coverage(protocol: Any, population: bool, confidence: float) -> None:
+def test_exact_coverage(
+    protocol: Any, population: bool, confidence: float, sizes: tuple[int, ...], truths: int
+) -> None:
     """Never more than 1 % below; within 1 % as soon as an atom is below 1 % at the ends."""
     z = normal_quantile(confidence)
     fine = max(36, (100 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) ** 2)
-    for n in (1, 5, 20, 100, 400, 1000):
-        for covered, variance in _coverage(SupportLaw(n, protocol.own, protocol.other, population), confidence, 21):
+    for n in sizes:
+        for covered, variance in _coverage(SupportLaw(n, protocol.own, protocol.other, population), confidence, truths):
             assert covered >= confidence - 0.01
             assert variance < fine or covered <= confidence + 0.01
 
