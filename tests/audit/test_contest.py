@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.stats import laplace
 
 from sordino.audit.paper.report import Verdict
 from sordino.audit.sampled import contest as room
@@ -58,6 +60,46 @@ def test_a_certain_loss_is_believed_as_it_is(found: Found) -> None:
     above = [rivals.above(counted(rivals, 10**6, [part])) for part in (0.2, 0.1)]
     (event,) = room._events(rivals, above, (10**6, 10**6), GOAL)
     assert event.predicted == pytest.approx(float(GOAL.predicted(2e5, 1e5, (10**6, 10**6), 1.0)), abs=1e-3)
+
+
+def test_a_careful_choice_stands_beside_a_rare_event(found: Found) -> None:
+    """Laplace noise tells as much by rare events as by frequent ones: of many rare ones the best is a chance find."""
+    rivals = Contest(contest(found).scores[:2], tuple(edges[:1] for edges in contest(found).edges[:2]))
+    first, second = (table.take(slice(0, 5)) for table in found.held)
+    runs, few = 1_300_000, dataclasses.replace(found, held=(first, second))
+    readings = (
+        counted(rivals, runs, [0.5, 0.002 * np.exp(0.18)]),
+        counted(rivals, runs, [0.5 * np.exp(-0.1), 0.002]),
+    )
+    done = settled(few, rivals, readings, GOAL)
+    assert done.event.score is rivals.scores[1]
+    assert done.gauge.beside is not None
+    assert done.gauge.beside.event.score is rivals.scores[0]
+    sure = (counted(rivals, runs, [0.5, 0.0]), counted(rivals, runs, [0.25, 0.0]))
+    assert settled(few, rivals, sure, GOAL).gauge.beside is None
+
+
+def test_no_contest_ends_with_rare_events_alone(found: Found) -> None:
+    """In 3 of 100 contests over Laplace noise, epsilon 0.1, a rare event won that then showed 0.09 or less, or nothing."""
+    edges = np.unique(np.concatenate([np.linspace(-4, 4, 127), np.geomspace(4, 9, 32), -np.geomspace(4, 9, 32)]))
+    rivals = Contest(contest(found).scores[:1], (edges,))
+    laws = [laplace.cdf(edges, loc=centre) for centre in (0.1, 0.0)]
+    cells = [np.diff(np.concatenate([[0], law, [1]])) for law in laws]
+    goal = Goal((6_800_000, 6_800_000), 0.001, 0.0, False)
+    rng, alone = np.random.default_rng(4), list[float]()
+    for _ in range(100):
+        readings = [Reading(1_275_000, 0, rng.multinomial(1_275_000, cell)) for cell in cells]
+        above = [rivals.above(reading) for reading in readings]
+        shown = []
+        for care in (room._CARE, room._GREAT_CARE):
+            (event,) = room._events(rivals, above, (1_275_000, 1_275_000), goal, care)
+            p, q = (float(np.interp(event.sign * event.threshold, edges, law)) for law in laws)
+            p, q = (1 - p, 1 - q) if event.sign > 0 else (p, q)
+            hits = np.array([q, p] if event.swapped else [p, q]) * goal.runs[0]
+            shown.append(float(goal.predicted(hits[0], hits[1], goal.runs, 0.0)))
+        alone.append(shown[0])
+        assert max(shown) > 0.094
+    assert min(alone) < 0.09
 
 
 def test_where_nothing_is_certain_evidence_decides(found: Found) -> None:

@@ -148,11 +148,11 @@ def test_each_stage_has_its_part_of_the_chance_of_error(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("sordino.audit.sampled.black_box.certify", noted)
     black_box(Slow(0), 0, 1, epsilon=9, samples=4000, seconds=60, confidence=0.99, workers=1, neighbors="number")
-    assert len(chances) == 4
+    assert len(chances) in (4, 8)  # a more careful choice may be counted beside the chosen event
     assert 0.0098 < sum(chances) < 0.01
     chances.clear()
     black_box(Slow(0), 0, 1, epsilon=9, samples=4000, confidence=0.99, workers=1, neighbors="number")
-    assert chances == [pytest.approx(0.01)]
+    assert sum(chances) == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("samples", [1_000_000, 100_000_000])

@@ -2,7 +2,8 @@
 
 Training chooses among many scores and thresholds on few runs. Of many rare events some look telling by chance, and the one
 that looks best is likely to be such a one. So thresholds are chosen anew, on runs that fitted and shortlisted nothing, and
-what an event seems to tell is drawn towards nothing, the more the less certain it is.
+what an event seems to tell is drawn towards nothing, the more the less certain it is. Where even so a rarer event was
+chosen than great care would choose, the careful choice is counted beside it: a chance find then costs little.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _SCORES, _SIMPLE = 8, 2
 _THRESHOLDS, _TAIL, _RAREST = 128, 32, 8
 """Of a score with many levels: thresholds at so many quantiles, so many more in each tail, the outermost above 8 runs."""
 _SPREAD = 2.0
-_CARE = 1.0
+_CARE, _GREAT_CARE = 1.0, 3.0
+"""How many standard errors are taken off what was seen: of the event that is chosen, and of one that is beside it."""
 _HALVINGS = 50
 _PRIOR = 4.0
 
@@ -77,19 +79,28 @@ def contest(found: Found) -> Contest:
 
 
 def settled(found: Found, rivals: Contest, fresh: tuple[Reading, Reading], goal: Goal) -> Found:
-    """What was found, with the event that promises most on the fresh runs and those that judged the training."""
+    """What was found, with the event that promises most on the fresh runs and those that judged the training.
+
+    Beside it stands the one that promises most with great care, if that is another.
+    """
     readings = [rivals.read(table) + reading for table, reading in zip(found.held, fresh, strict=True)]
     runs = readings[0].runs, readings[1].runs
     if not rivals.scores or not all(runs):
         return found
-    tried = sorted(_events(rivals, [rivals.above(reading) for reading in readings], runs, goal), key=lambda e: -e.predicted)
-    event = simplest(tried)
-    held = [Binned(table) for table in found.held]
-    score = _ordered(event.score, held)
-    return dataclasses.replace(found, event=event, gauge=gauge(event, score, held[0], held[1], goal), tried=tuple(tried))
+    above, held = [rivals.above(reading) for reading in readings], [Binned(table) for table in found.held]
+    tried = sorted(_events(rivals, above, runs, goal), key=lambda e: -e.predicted)
+    careful = sorted(_events(rivals, above, runs, goal, _GREAT_CARE), key=lambda e: -e.predicted)
+    chosen, other = (
+        gauge(event, _ordered(event.score, held), held[0], held[1], goal) for event in (simplest(tried), simplest(careful))
+    )
+    if other.event.predicted > 0 and not other.event.same(chosen.event):
+        chosen = dataclasses.replace(chosen, beside=other)
+    return dataclasses.replace(found, event=chosen.event, gauge=chosen, tried=tuple(tried))
 
 
-def _events(rivals: Contest, above: Sequence[Sequence[Floats]], runs: tuple[int, int], goal: Goal) -> list[Event]:
+def _events(
+    rivals: Contest, above: Sequence[Sequence[Floats]], runs: tuple[int, int], goal: Goal, care: float = _CARE
+) -> list[Event]:
     """The best event of each score, above or below a threshold, for either input."""
     views = list[tuple[int, int, bool, _Rates]]()
     for i, (first, second) in enumerate(zip(*above, strict=True)):
@@ -100,7 +111,7 @@ def _events(rivals: Contest, above: Sequence[Sequence[Floats]], runs: tuple[int,
                 (i, sign, True, _Rates(b, a, runs[::-1], goal.delta)),
             ]
     spread = _SPREAD * max((rates.surest() for *_, rates in views))[1]
-    bounds = [rates.promised(goal, spread) for *_, rates in views]
+    bounds = [rates.promised(goal, spread, care) for *_, rates in views]
     if not any((bound > 0).any() for bound in bounds):  # with so few runs all are doubted, and the likeliest to tell is best
         bounds = [
             np.where(rates.hits > 0, goal.predicted(rates.hits, rates.misses, rates.seen, 0.0), -1) for *_, rates in views
@@ -142,14 +153,14 @@ class _Rates:
         less = 1 - 1 / max(float(errors[at]), 1.0)
         return float(beyond[at]), max(0.0, float(self.odds[at]) * less)
 
-    def promised(self, goal: Goal, spread: float) -> Floats:
+    def promised(self, goal: Goal, spread: float, care: float) -> Floats:
         """The bound on epsilon to expect, if before these runs losses were thought to be normal around 0, so spread.
 
-        What was seen is then believed in part: the likeliest loss is between that and none. A standard error is
-        taken off besides, since the best of many is chosen.
+        What was seen is then believed in part: the likeliest loss is between that and none. `care` standard errors
+        are taken off besides, since the best of many is chosen.
         """
         if spread <= 0:
-            return goal.predicted(self.hits, self.misses, self.seen, 2 * _CARE)
+            return goal.predicted(self.hits, self.misses, self.seen, 2 * care)
         here, both = self.here, self.here + self.there
         low, high = np.zeros(len(here)), np.maximum(self.loss, 0.0)
         for _ in range(_HALVINGS):
@@ -159,7 +170,7 @@ class _Rates:
         believed = np.where(self.loss > 0, low, self.loss)
         p = 2 * self.level / (1 + np.exp(-believed))
         hits, misses = (p + self.delta) * self.seen[0], (2 * self.level - p) * self.seen[1]
-        bound = goal.predicted(np.minimum(hits, self.seen[0]), misses, self.seen, _CARE)
+        bound = goal.predicted(np.minimum(hits, self.seen[0]), misses, self.seen, care)
         return np.where(self.hits > 0, bound, -1.0)
 
 

@@ -64,6 +64,11 @@ class Event:
     swapped: bool
     predicted: float
 
+    def same(self, other: Event) -> bool:
+        """Whether both happen in the same runs, whatever was expected of them."""
+        mine, its = ((e.sign, e.threshold, e.swapped) for e in (self, other))
+        return self.score is other.score and mine == its
+
     def of(self, binned: Binned) -> npt.NDArray[np.bool_]:
         """Where it happens."""
         happens: npt.NDArray[np.bool_] = self.sign * self.score.of(binned) > self.threshold
@@ -80,10 +85,13 @@ class Reading:
     raised: int = 0
     marks: tuple[npt.NDArray[np.bool_], ...] = ()
     """Where the event happened, run by run, if pairs are counted."""
+    beside: Reading | None = None
+    """The counts of another event in the same runs."""
 
     def __add__(self, other: Reading) -> Reading:
         runs, hits, profile = self.runs + other.runs, self.hits + other.hits, self.profile + other.profile
-        return Reading(runs, hits, profile, self.raised + other.raised, self.marks + other.marks)
+        beside = self.beside + other.beside if self.beside and other.beside else None
+        return Reading(runs, hits, profile, self.raised + other.raised, self.marks + other.marks, beside)
 
     def marked(self, runs: int, missing: bool) -> npt.NDArray[np.bool_]:
         """All marks; runs that were not made are as said."""
@@ -102,24 +110,32 @@ class Tally(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Gauge:
-    """What is counted in the final round: one event, by itself or in pairs of runs, and a histogram of one score."""
+    """What is counted in the final round: one event, by itself or in pairs of runs, and a histogram of one score.
+
+    `beside` is another one, counted in the same runs.
+    """
 
     event: Event
     score: Score
     edges: Floats
     pairs: bool
+    beside: Gauge | None = None
 
     def read(self, table: Table) -> Reading:
         """The counts of one batch."""
-        binned = Binned(table)
+        return self._read(Binned(table))
+
+    def _read(self, binned: Binned) -> Reading:
         places = np.searchsorted(self.edges, self.score.of(binned))
         profile = np.bincount(places, minlength=len(self.edges) + 1)
-        happens = self.event.of(binned)
-        return Reading(table.size, int(happens.sum()), profile, table.raised(), (happens,) if self.pairs else ())
+        happens, table = self.event.of(binned), binned.table
+        beside = None if self.beside is None else self.beside._read(binned)
+        return Reading(table.size, int(happens.sum()), profile, table.raised(), (happens,) if self.pairs else (), beside)
 
     def nothing(self) -> Reading:
         """Before the first batch."""
-        return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64))
+        beside = None if self.beside is None else self.beside.nothing()
+        return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64), beside=beside)
 
 
 def simplest(tried: Sequence[Event]) -> Event:

@@ -48,6 +48,8 @@ class Outcome:
     found: Found
     readings: tuple[Reading, Reading]
     planned: int
+    alpha: float
+    """The part of the chance of error that is this event's, in these runs."""
     certified: Certified
     trained: int
     workers: int
@@ -275,7 +277,7 @@ def _profile(request: Request, outcome: Outcome) -> Figure:
     done = [reading.runs / outcome.planned for reading in outcome.readings]
     if swapped:  # the score is large where the first input is likelier: for the second, the complement of its tails
         tails, done = [1 - tails[1], 1 - tails[0]], done[::-1]
-    slack = uniform_error(outcome.planned, request.alpha / 2)
+    slack = uniform_error(outcome.planned, outcome.alpha / 2)
     low, high = tails[0] * done[0] - slack, tails[1] * done[1] + (1 - done[1]) + slack
     growth = np.exp(grid)[:, None]
     shown = np.maximum((tails[0][None] - growth * tails[1][None]).max(axis=1), 0.0)
