@@ -180,6 +180,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     asked: list[Release] = []
     terms: list[Term] = []
     values: dict[str, exp.Expr] = {}
+    chosen: dict[Term, dict[str, exp.Expr]] = {}
     for i, channel in enumerate(channels):
         several = len(channel.values) > 1
         own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
@@ -187,8 +188,9 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         term = Term(channel.partial, str(i), tuple(own), quota)
         if channel.partial.bounding == "choose":
             few = bounds.groups if possible is None or (bounds.groups or possible) < possible else None
-            alone = chosen_values(rows.lines(key_cells, own), term, few)
-            asked.append(Sums(f"s{i}", who, 1, None, channel, alone))
+            term = replace(term, groups=few)
+            asked.append(Sums(f"s{i}", who, 1, None, channel, chosen_values(rows.lines(key_cells, own), term)))
+            chosen[term] = own
             continue
         unit = weight if quota.scaled or channel.partial.bounding == "scale" else 1
         asked.append(Sums(f"s{i}", who, unit, None, channel))
@@ -199,9 +201,11 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale"))))
     if private:
         asked.append(Keys("keys", who, weight, None))
-    measure = _measured(rows, who, terms, cost, drawn=bool(columns))
+    measure = _measured(rows, who, [*terms, *chosen], cost, drawn=bool(columns))
     if measure is not None:
         asked.append(Beyond("beyond", who, measure.unit, None, measure))
+        for own in (chosen[term] for term in measure.terms if term in chosen):
+            values |= {name: value.copy() for name, value in own.items()}
     asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
     best, note = best_price(asked, cost, meter, _errors(query, cost), _widths(query, cost))
 
