@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from engine_reference import Bench, reference
+from engine_reference import Bench, bounded_alike, reference
 from query_cases import World, grouped_by_table, side_by_side
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.plan.cost import Cost
@@ -131,7 +131,8 @@ def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> It
     query = grouped_by_table(plan.query)
     assert dataset.budget is not None
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
-    joint = make_plan(query, dataset, plan.cost, meter)
+    with bounded_alike(plan):
+        joint = make_plan(query, dataset, plan.cost, meter)
     bench().load(dataset.tables, {"data": table})
     groups = exact_groups(joint, [bench().engine.run(statement) for statement in joint.statements])
     places = np.array([key[-1] for key in groups.keys])

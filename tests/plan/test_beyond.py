@@ -113,17 +113,18 @@ def test_different_values_that_do_not_count_are_measured() -> None:
     columns = {"g": COLUMNS["g"], "x": {"type": "int", "min": 0, "max": 1000}}
     text = "SELECT COUNT(DISTINCT x) AS n FROM v"
     by_group = "SELECT g, COUNT(DISTINCT x) AS n FROM v GROUP BY g"
-    for sql, own, beyond, bound in (
-        (text, {}, (1, 96, 2), 4),  # the fourth has six different values, whatever the groups
-        (by_group, {}, (1, 96, 8), 4),
-        (by_group, {"max_rows": 9, "max_rows_per_group": 3}, (2, 97, 6), 6),
-        (by_group, {"max_rows": 7, "max_rows_per_group": 5}, (95, 5), 7),
-        (by_group, {"max_rows": 9, "max_groups": 1}, (91, 6), 9),
-        (by_group, {"max_rows": None, "max_rows_per_group": 5, "max_groups": 1}, (95, 7), 5),
+    one_group = {"max_rows": None, "max_rows_per_group": 5, "max_groups": 1}
+    for sql, own, bound, beyond, by_norm in (
+        (text, {}, 4, (1, 96, 2), (1, 96, 2)),  # the fourth has six different values, whatever the groups
+        (by_group, {}, 4, (1, 96, 8), (1, 96, 8)),
+        (by_group, {"max_rows": 9, "max_rows_per_group": 3}, 6, (2, 97, 6), (2, 97, 6)),
+        (by_group, {"max_rows": 7, "max_rows_per_group": 5}, 7, (93, 5), (95, 5)),
+        (by_group, {"max_rows": 9, "max_groups": 1}, 9, (91, 3), (91, 6)),
+        (by_group, one_group, 5, (95, 7), (95, 7)),
     ):
-        for mechanism in ("laplace", "gaussian"):
+        for mechanism, left_out in (("laplace", beyond), ("gaussian", by_norm)):
             dataset = data(rows, **{"columns": columns, **own})
-            assert measured(sql, dataset, mechanism=mechanism) == [*weights(*beyond, bound=bound), WEIGHT], (sql, own)
+            assert measured(sql, dataset, mechanism=mechanism) == [*weights(*left_out, bound=bound), WEIGHT], (sql, own)
 
 
 def test_ends_are_counted_by_persons() -> None:

@@ -56,7 +56,9 @@ def _bounds(plan: Plan) -> list[str]:
         del words["max_groups"]
     if who.grouped and plan.sums and plan.price.family == "gaussian":
         words["max_rows"] += " in one group would, by the norm over groups"
-    given = who.bounds.given
+    applied = [who.applied(release.partial.bounding, release.norm) for release in plan.sums]
+    applied += [who.applied("scale", "l1")] if plan.drawn else []
+    given = {name: bound for bounds in applied for name, bound in bounds.given.items()}
     return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
 
 
@@ -67,7 +69,7 @@ def _tighter(plan: Plan) -> list[str]:
     if plan.whose.by_row or name is None:
         return []
     lines, now = [], errors[name] or 0.0
-    quota = plan.who.expect_quota("scale") if plan.who.quota("scale") else plan.who.expect_quota("once")
+    quota = plan.who.quota("scale", "l2") or plan.who.expect_quota("once", "l2")
     used = {"max_rows": quota.total, "max_rows_per_group": quota.each}
     if plan.who.grouped:
         used["max_groups"] = plan.who.bounds.groups or plan.who.possible or quota.total

@@ -127,7 +127,7 @@ def group_sums(
     made = _statement(result, keys, sums, lines, measure)
     found_of = made.select
     if measure is not None:
-        weights += _weights(_besides(terms, measure), norm)
+        weights += _weights(_besides(terms, measure), "l1")  # as draws are
         persons = select([column("u"), *weights, *measure.of_persons()], "shares", where=named_only, group=["u"])
         found_of = _with(found_of, "persons", persons)
     return replace(made, select=_with(found_of, "shares", shares))
