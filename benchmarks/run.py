@@ -176,10 +176,9 @@ def conditions(result: Row) -> str:
     where = result["machine"]
     machine = f"{where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB, {where['system']}"
     versions = {f"{package} {version}" for used in result["versions"].values() for package, version in used.items()}
-    again = "".join(f"; {tool}'s errors again {when}" for tool, when in result.get("again", {}).items())
     return f"""| | |
 |---|---|
-| measured | {result["date"]}, commit {result["commit"]}{again} |
+| measured | {result["date"]}, commit {result["commit"]} |
 | command | `make bench` or `.venv/bin/python -m benchmarks.run --suite {result["suite"]}` |
 | machine | {machine}, Python {where["python"]} |
 | load average at the start | {where["load"]} |
