@@ -84,6 +84,7 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     are weighed in coarse units) a hair below.
     """
     units = {release.name: release.unit for release in plan.sums}
+    partials = {release.name: release.partial for release in plan.sums}
     tables: dict[int, Exactly] = defaultdict(
         lambda: Exactly(
             {release.name: {} for release in plan.sums},
@@ -94,7 +95,8 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     for release in joint.sums:
         unit = release.unit // units[release.name]
         for (*key, w), vector in sums.vectors[release.name].items():
-            tables[w].vectors[release.name][tuple(key)] = tuple(Fraction(v) / unit for v in vector)
+            own = _centred(partials[release.name], release.partial, tuple(Fraction(v) / unit for v in vector))
+            tables[w].vectors[release.name][tuple(key)] = own
     for name, cells in sums.cells.items():
         for (*key, w), counts in cells.items():
             tables[w].cells[name][tuple(key)] = counts
@@ -103,6 +105,17 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
         if into is not None:
             into[tuple(key)] = found
     return tables
+
+
+def _centred(wanted: Partial, found: Partial, vector: Vector) -> Vector:
+    """The vector of a mean around the middle of its bounds, out of that of a mean by group."""
+    if not isinstance(wanted, CentredMean) or isinstance(found, CentredMean):
+        return vector
+    below, above, *others = vector
+    rows, (b, c) = Fraction(below + above) / wanted.points.cells, wanted.other_row
+    without = Fraction(others[0]) / wanted.points.cells if wanted.others else Fraction(0)
+    first, second = wanted.count_row * rows + b * without, wanted.parts * (above - below)
+    return (first, second, c * without) if wanted.others else (first, second)
 
 
 @dataclass(frozen=True)
@@ -261,9 +274,11 @@ def _row_vector(partial: Partial, value: Any = None, other: Any = None) -> Vecto
         case KnownMean(points=grid):
             k = _steps(grid, value)
             return (0,) if k is None else (k - grid.first,)
-        case CentredMean(points=grid, count_row=a):
+        case CentredMean(points=grid, count_row=a, others=others, other_row=(b, c), parts=parts):
             k = _steps(grid, value)
-            return None if k is None else (a, 2 * (k - grid.first) - grid.cells)
+            if k is None:
+                return (b, 0, c) if others else None
+            return (a, parts * (2 * (k - grid.first) - grid.cells), *((0,) if others else ()))
         case Mean(points=grid, others=others):
             k = _steps(grid, value)
             if k is None:
