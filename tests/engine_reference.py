@@ -95,7 +95,7 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     for release in joint.sums:
         unit = release.unit // units[release.name]
         for (*key, w), vector in sums.vectors[release.name].items():
-            own = _centred(partials[release.name], release.partial, tuple(Fraction(v) / unit for v in vector))
+            own = centred(partials[release.name], release.partial, tuple(Fraction(v) / unit for v in vector))
             tables[w].vectors[release.name][tuple(key)] = own
     for name, cells in sums.cells.items():
         for (*key, w), counts in cells.items():
@@ -107,7 +107,7 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     return tables
 
 
-def _centred(wanted: Partial, found: Partial, vector: Vector) -> Vector:
+def centred(wanted: Partial, found: Partial, vector: Vector) -> Vector:
     """The vector of a mean around the middle of its bounds, out of that of a mean by group."""
     if not isinstance(wanted, CentredMean) or isinstance(found, CentredMean):
         return vector

@@ -179,8 +179,8 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     weight = 1 if whose.by_row else WEIGHT
     drawn = []
     for i, column in enumerate(columns):
-        cells = cell_sums(rows.lines(key_cells, {"q": column.value}), "q", who.expect_quota("scale", "l1"))
-        drawn.append(Drawn(f"q{i}", who, weight, None, column, cells))
+        lines = rows.lines(key_cells, {"q": column.value})
+        drawn.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale", "l1"))))
     others: list[Release] = [*drawn, *([Keys("keys", who, weight, None)] if private else [])]
     sums: dict[Norm, _Summed] = {}
     for norm in _NORMS.values():
