@@ -197,7 +197,8 @@ def test_a_preview_reads_nothing_and_says_what_would_be_charged(monkeypatch: pyt
     told = str(plan)
     for line in ("Suggestion for visits", "protects     each p,", "finds        max_rows, for epsilon 0.4; persons",
                  "max_rows_per_group by ward, for epsilon 0.4", "limits of cost, for epsilon 0.4", "limits of day",
-                 "later questions at epsilon 0.5", "private with epsilon 2", "11.13 % of the budget", "8 answers like this one fit"):  # fmt: skip
+                 "later questions at epsilon 0.5", "private with epsilon 2", "11.13 % of the budget",
+                 "8 answers like this one fit"):  # fmt: skip
         assert line in told, told
     assert "it does not fit" in str(refused)
 
