@@ -269,13 +269,16 @@ class Session:
         return plan
 
     def _completed(self, query: Query) -> Dataset:
-        """The declaration with what the public tables of a question hold, each of which is read once."""
+        """The declaration with what the public tables of a question hold, each of which is read once, if that succeeds."""
+        found: dict[str, Table] = {}
         if self._process == os.getpid():  # else there is no engine, and nothing will be answered
             for table in public_tables(self.dataset, query):
                 if table.name not in self._public:
                     read = partial(completed, table, self._engine.run)
-                    self._public[table.name] = interruptible(read, self._engine.interrupt)
-        return self.dataset.with_tables({**self.dataset.tables, **self._public}) if self._public else self.dataset
+                    found[table.name] = interruptible(read, self._engine.interrupt)
+        self._public |= {name: table for name, table in found.items() if not (table.contents and table.contents.failed)}
+        known = {**self._public, **found}
+        return self.dataset.with_tables({**self.dataset.tables, **known}) if known else self.dataset
 
     @property
     def remaining(self) -> Remaining:

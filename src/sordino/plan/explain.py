@@ -98,6 +98,7 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     lines += [f"  tighter      {line}" for line in _tighter(plan)]
+    lines += [f"  not read     {line}" for line in _unread(plan)]
     if plan.keys:
         lines += [f"  group by     {key.name}: {_keys(plan, i)}" for i, key in enumerate(plan.keys)]
     errors = plan.errors()
@@ -147,6 +148,11 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
+def _unread(plan: Plan) -> list[str]:
+    return [f"the public table {name}, which failed: its columns are as declared, as if nothing else were public of them"
+            for name in plan.unread]  # fmt: skip
+
+
 def _searches(plan: Plan) -> list[str]:
     """What is found before the question itself is answered."""
     searched = getattr(plan, "searched", ())
@@ -184,6 +190,8 @@ def _keys(plan: Plan, i: int) -> str:
     if table is None:
         return "private keys, selected with noise"
     why = "all its values, if it is read and they are not too many" if table.contents is None else "too many to answer each"
+    if table.contents is not None and table.contents.failed:
+        why = "its values, had it been read"
     return f"private keys, selected with noise ({table.name} is public: {why})"
 
 
@@ -263,6 +271,7 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
         notes.append(f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
     if plan.beyond is None or not plan.beyond.measure.nobody:
         notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan.whose)]
+    notes += [f"Not read: {line}." for line in _unread(plan)]
     if plan.private_keys:
         notes.append("Groups of few persons are left out; rows without a key are in no group.")
     if plan.cost.nonnegative:

@@ -62,6 +62,8 @@ class Plan:
     statement: Statement | None
     note: str
     budget: BudgetShare
+    unread: tuple[str, ...]
+    """Public tables of the dataset that could not be read, so that their columns are as declared."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -166,6 +168,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     keys = bind_keys([(_key_name(query, key), typed(key, rows.read), rows.looked_up(key)) for key in query.keys])
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
+    _expect_values(keys, whose)
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
     replaced = not keys and not whose.public and whose.neighbors is Neighbors.REPLACE
@@ -201,7 +204,8 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         lines = rows.lines(key_cells, values, with_nobody=measure is not None and measure.nobody)
         selections = [release.quota for release in others if isinstance(release, Keys)]
         statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
-    plan = Plan(query, whose, cost, keys, who, best, statement, note, BudgetShare.of(best.charge, meter))
+    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
+    plan = Plan(query, whose, cost, keys, who, best, statement, note, BudgetShare.of(best.charge, meter), unread)
     _expect_small(plan)
     return plan
 
@@ -265,6 +269,17 @@ def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost,
     if drawn and not biting:
         biting = (Term(Rows(), MEASURED_ONLY, (), who.expect_quota("clip", "l1")),)
     return Measure(biting, ends, rows.keeps_nobody, by_row=False) if biting else None
+
+
+def _expect_values(keys: Sequence[Key], whose: Whose) -> None:
+    """Refuse keys that a public table lists, where it lists none: there would be no group to answer, for a price."""
+    for key in keys:
+        looked_up = key.looked_up
+        contents = None if looked_up is None else looked_up.table.contents
+        if looked_up is None or contents is None or whose.public or looked_up.column not in contents.empty:
+            continue
+        rule = f"its values are those of the public table {looked_up.table.name}, which has none there: no group is possible"
+        raise InvalidInput(f"GROUP BY {key.name}", rule, "Fill the table, or group by another column.")
 
 
 def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
