@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -24,7 +26,7 @@ from sordino.engines.duckdb.sources import enter
 from sordino.plan.keys import Key
 from sordino.plan.plan import Plan
 from sordino.plan.releases import Drawn, Sums
-from sordino.plan.sensitivity import WEIGHT
+from sordino.plan.sensitivity import WEIGHT, Contribution
 from sordino.plan.statement import Statement
 from sordino.query import tree
 from sordino.query.aggregates.centred_mean import CentredMean
@@ -64,6 +66,17 @@ class Bench:
         return named_only(plan, exactly(groups))
 
 
+def bounded_alike(plan: Plan) -> AbstractContextManager[Any]:
+    """Where a plan for many tables side by side is made, so that persons are bounded as in one table alone.
+
+    Where max_rows_per_group in the few groups of one table is less than max_rows, that is what bounds a person. In the many
+    groups of all tables it is more, and would not be applied.
+    """
+    if plan.who.applied("clip", "l1") != plan.who.bounds:
+        return nullcontext()
+    return patch.object(Contribution, "applied", lambda who, *_: who.bounds)
+
+
 def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     """The sums of each of many tables, out of the sums of `joint`, which is `plan` grouped by the table as its last key.
 
@@ -71,6 +84,7 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     are weighed in coarse units) a hair below.
     """
     units = {release.name: release.unit for release in plan.sums}
+    partials = {release.name: release.partial for release in plan.sums}
     tables: dict[int, Exactly] = defaultdict(
         lambda: Exactly(
             {release.name: {} for release in plan.sums},
@@ -81,7 +95,8 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
     for release in joint.sums:
         unit = release.unit // units[release.name]
         for (*key, w), vector in sums.vectors[release.name].items():
-            tables[w].vectors[release.name][tuple(key)] = tuple(Fraction(v) / unit for v in vector)
+            own = centred(partials[release.name], release.partial, tuple(Fraction(v) / unit for v in vector))
+            tables[w].vectors[release.name][tuple(key)] = own
     for name, cells in sums.cells.items():
         for (*key, w), counts in cells.items():
             tables[w].cells[name][tuple(key)] = counts
@@ -90,6 +105,17 @@ def split(plan: Plan, joint: Plan, sums: Exactly) -> dict[int, Exactly]:
         if into is not None:
             into[tuple(key)] = found
     return tables
+
+
+def centred(wanted: Partial, found: Partial, vector: Vector) -> Vector:
+    """The vector of a mean around the middle of its bounds, out of that of a mean by group."""
+    if not isinstance(wanted, CentredMean) or isinstance(found, CentredMean):
+        return vector
+    below, above, *others = vector
+    rows, (b, c) = Fraction(below + above) / wanted.points.cells, wanted.other_row
+    without = Fraction(others[0]) / wanted.points.cells if wanted.others else Fraction(0)
+    first, second = wanted.count_row * rows + b * without, wanted.parts * (above - below)
+    return (first, second, c * without) if wanted.others else (first, second)
 
 
 @dataclass(frozen=True)
@@ -147,12 +173,12 @@ def _beyond(plan: Plan, lines: list[_Line]) -> tuple[int, ...] | None:
             if vector is not None:
                 own[line.person][line.key].append(vector)
         row = max((max(abs(grid.first), abs(grid.last)) for grid in partial.grids if partial.bounding == "clip"), default=1)
-        quota = _quota(plan, once=partial.bounding == "once")
-        weigh = _person_weight(quota, max(row, 1), plan.price.family)
+        quota = _quota(plan, partial.bounding, None if release is None else plan.price.family)
+        weigh = _person_weight(quota, max(row, 1), "laplace" if release is None else plan.price.family)
         bound, nodes = quota.total * max(row, 1), [0, 1, 4, 16]
         at = [Fraction(0)] * 4
         for groups in own.values():
-            shares = [_bounded(plan, partial, vectors)[1] for vectors in groups.values()]
+            shares = [_bounded(quota, partial, vectors)[1] for vectors in groups.values()]
             whole = sum(_unbounded(partial, vectors) for vectors in groups.values())
             weight = weigh(shares) if quota.scaled else WEIGHT
             y = min(whole - sum(shares) * weight // WEIGHT, 16 * bound)
@@ -248,9 +274,11 @@ def _row_vector(partial: Partial, value: Any = None, other: Any = None) -> Vecto
         case KnownMean(points=grid):
             k = _steps(grid, value)
             return (0,) if k is None else (k - grid.first,)
-        case CentredMean(points=grid, count_row=a):
+        case CentredMean(points=grid, count_row=a, others=others, other_row=(b, c), parts=parts):
             k = _steps(grid, value)
-            return None if k is None else (a, 2 * (k - grid.first) - grid.cells)
+            if k is None:
+                return (b, 0, c) if others else None
+            return (a, parts * (2 * (k - grid.first) - grid.cells), *((0,) if others else ()))
         case Mean(points=grid, others=others):
             k = _steps(grid, value)
             if k is None:
@@ -281,14 +309,14 @@ def _vectors(
             own[line.person, line.key].append(vector)
     if plan.whose.by_row:
         return _add((key, tuple(unit * v for v in vector)) for (_, key), vectors in own.items() for vector in vectors)
-    bounded = {at: _bounded(plan, partial, vectors) for at, vectors in own.items()}
+    quota = _quota(plan, partial.bounding, plan.price.family)
+    bounded = {at: _bounded(quota, partial, vectors) for at, vectors in own.items()}
     sizes: dict[Any, list[int]] = defaultdict(list)
     for (person, _), (_, size, _) in bounded.items():
         sizes[person].append(size)
     if partial.bounding == "once":
         sizes = {person: [1] * g for person, (_, g) in weights.items()}
     row = max((max(abs(grid.first), abs(grid.last)) for grid in partial.grids if partial.bounding == "clip"), default=1)
-    quota = _quota(plan, once=partial.bounding == "once")
     weigh = _person_weight(quota, max(row, 1), plan.price.family)
     whole = {person: weigh(all_) if quota.scaled else unit for person, all_ in sizes.items()}
     return _add(
@@ -297,9 +325,9 @@ def _vectors(
     )
 
 
-def _bounded(plan: Plan, partial: Partial, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
+def _bounded(quota: _Quota, partial: Partial, vectors: list[Vector]) -> tuple[Vector, int, tuple[int, int]]:
     """One person's share of one group, what it weighs, and the fraction to which it is scaled within the group."""
-    most, n = _quota(plan, once=partial.bounding == "once").each, len(vectors)
+    most, n = quota.each, len(vectors)
     total = tuple(sum(coordinates) for coordinates in zip(*vectors, strict=True))
     match partial.bounding:
         case "once":
@@ -320,13 +348,19 @@ class _Quota(NamedTuple):
     scaled: bool
 
 
-def _quota(plan: Plan, *, once: bool) -> _Quota:
-    """From the three bounds and the number of public groups, by going through what they say one after another."""
+def _quota(plan: Plan, bounding: str, family: str | None) -> _Quota:
+    """From the three bounds and the number of public groups, by going through what they say one after another.
+
+    Where noise (or a draw: no family) depends on the sum over groups only, and max_rows is all that bounds it, the others
+    are not applied.
+    """
     given, possible = plan.who.bounds, plan.who.possible
     rows = math.inf if given.rows is None else given.rows
     groups = min(math.inf if given.groups is None else given.groups, math.inf if possible is None else possible)
-    each = 1 if once else min(rows, math.inf if given.per_group is None else given.per_group)
+    each = 1 if bounding == "once" else min(rows, math.inf if given.per_group is None else given.per_group)
     total = min(rows, each * groups)
+    if family != "gaussian" and bounding != "once" and total == rows:
+        each = rows
     return _Quota(int(min(each, total)), int(total), possible is None or possible * each > total)
 
 
@@ -366,7 +400,7 @@ def _quantile(plan: Plan, release: Drawn, lines: list[_Line]) -> dict[Cells, dic
             if plan.whose.by_row:
                 totals[key] += counts
                 continue
-            quota = _quota(plan, once=False)
+            quota = _quota(plan, "scale", None)
             n, sizes = counts.total(), [min(c.total(), quota.each) for c in groups.values()]
             weight = _person_weight(quota, 1, "laplace")(sizes) if quota.scaled else WEIGHT
             weight = weight * min(n, quota.each) // n

@@ -21,7 +21,7 @@ import pytest
 from sqlglot import exp
 
 from engine_plug import exact_sums
-from engine_reference import Bench, named_only, reference, split
+from engine_reference import Bench, bounded_alike, named_only, reference, split
 from query_cases import (
     TEXTS,
     Questions,
@@ -143,7 +143,8 @@ def many(
     for found in random_plans(rng, world, dataset, queries):
         if found.who.certain:
             continue
-        joint = planned(grouped_by_table(found.query), joint_dataset, found.cost.mechanism, bias=False)
+        with bounded_alike(found):
+            joint = planned(grouped_by_table(found.query), joint_dataset, found.cost.mechanism, bias=False)
         sums = split(found, joint, bench().run(joint))
         for i in range(bases):
             first = i * (pairs + 1)
@@ -225,7 +226,8 @@ def test_side_by_side_is_the_same_as_alone() -> None:
         for found in random_plans(rng, world, alone, 3):
             if found.who.certain:
                 continue
-            joint = planned(grouped_by_table(found.query), together, found.cost.mechanism, bias=False)
+            with bounded_alike(found):
+                joint = planned(grouped_by_table(found.query), together, found.cost.mechanism, bias=False)
             bench().load(together.tables, {"data": together.tables["data"].source.frame, "wards": lookup})
             parts = split(found, joint, bench().run(joint))
             for w, table in enumerate(tables):

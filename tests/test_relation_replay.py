@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from engine_reference import Bench, reference_of_tables, split
+from engine_reference import Bench, bounded_alike, reference_of_tables, split
 from relation_cases import Data, Keys, World, neighbor, random_state, random_world, shuffled, side_by_side
 from relation_questions import Questions, grouped_by_data
 from sordino.accounting.filters import TwoMeterFilter
@@ -116,7 +116,8 @@ def many(seed: int, *, queries: int, bases: int, pairs: int, seen: Counter[str])
             asked = grouped_by_data(found.query)
         except LookupError:
             continue
-        joint = planned(asked, joint_dataset, found.cost.mechanism, bias=False)
+        with bounded_alike(found):
+            joint = planned(asked, joint_dataset, found.cost.mechanism, bias=False)
         sums = split(found, joint, bench().run(joint))
         for first in range(0, len(several), pairs + 1):
             for j in range(first + 1, first + pairs + 1):
@@ -201,7 +202,8 @@ def test_side_by_side_is_the_same_as_alone() -> None:
                 asked = grouped_by_data(found.query)
             except LookupError:
                 continue
-            joint = planned(asked, together, found.cost.mechanism)
+            with bounded_alike(found):
+                joint = planned(asked, together, found.cost.mechanism)
             bench().load(together.tables, joint_world.frames(rows))
             parts = split(found, joint, bench().run(joint))
             for w, data in enumerate(several):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from engine_reference import Bench, reference
+from engine_reference import Bench, bounded_alike, centred, reference
 from query_cases import World, grouped_by_table, side_by_side
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.plan.cost import Cost
@@ -131,14 +131,16 @@ def all_sums(plan: Plan, world: World, tables: list[list[dict[str, Any]]]) -> It
     query = grouped_by_table(plan.query)
     assert dataset.budget is not None
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta or Fraction(0))
-    joint = make_plan(query, dataset, plan.cost, meter)
+    with bounded_alike(plan):
+        joint = make_plan(query, dataset, plan.cost, meter)
     bench().load(dataset.tables, {"data": table})
     groups = exact_groups(joint, [bench().engine.run(statement) for statement in joint.statements])
     places = np.array([key[-1] for key in groups.keys])
-    units = {release.name: release.unit for release in plan.sums}
+    alone = {release.name: release for release in plan.sums}
     for release in joint.sums:
-        unit = release.unit // units[release.name]
-        found = groups.vectors[release.name].astype(np.int64)
+        unit, own = release.unit // alone[release.name].unit, groups.vectors[release.name]
+        vectors = [centred(alone[release.name].partial, release.partial, tuple(vector)) for vector in own.tolist()]
+        found = np.array([[int(number) for number in vector] for vector in vectors], np.int64)
         assert not np.any(found % unit)
         yield release.name, _lines(found // unit, places, len(tables))
     for drawn in plan.drawn:

@@ -162,14 +162,45 @@ def test_too_little_to_find_anything_is_said() -> None:
         ({"epsilon": 1, "keys": [3]}, "column name"),
         ({"table": "vists", "epsilon": 1}, "Did you mean 'visits'"),
         ({"table": 7, "epsilon": 1}, "named by a text"),
-        ({"epsilon": 1, "request_id": ""}, "request_id"),
     ],
 )
 def test_bad_input_costs_nothing(session: so.Session, asked: dict[str, Any], words: str) -> None:
     before = session.remaining
     with pytest.raises(InvalidInput, match=words):
         session.suggest(**asked)
+    with pytest.raises(InvalidInput, match=words):
+        session.preview_suggest(**asked)
     assert session.remaining == before
+
+
+def test_a_bad_request_id_costs_nothing(session: so.Session) -> None:
+    before = session.remaining
+    with pytest.raises(InvalidInput, match="request_id"):
+        session.suggest(epsilon=1, request_id="")
+    assert session.remaining == before
+
+
+def test_a_preview_reads_nothing_and_says_what_would_be_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {"epsilon": 2, "keys": ["ward"], "columns": ["cost", "day"], "query_epsilon": 0.5}
+    with so.Session(data(epsilon=8)) as session:
+        with monkeypatch.context() as closed:
+            closed.setattr(session._engine, "run", lambda _: pytest.fail("data were read"))
+            plan = session.preview_suggest(**asked)
+            refused = session.preview_suggest(epsilon=90)
+        assert not session.receipts
+        found = session.suggest(**asked)
+        charged = session.receipts[0].charge
+        assert charged.pure == plan.charge.pure == 2
+        assert float(charged.mu_squared or 0) == pytest.approx(float(plan.charge.mu_squared or 0))
+        assert [one.search.what for one in plan.searched] == [one.name for one in found.found]
+        assert [one.margin for one in plan.searched] == [one.margin for one in found.found]
+    told = str(plan)
+    for line in ("Suggestion for visits", "protects     each p,", "finds        max_rows, for epsilon 0.4; persons",
+                 "max_rows_per_group by ward, for epsilon 0.4", "limits of cost, for epsilon 0.4", "limits of day",
+                 "later questions at epsilon 0.5", "private with epsilon 2", "11.13 % of the budget",
+                 "8 answers like this one fit"):  # fmt: skip
+        assert line in told, told
+    assert "it does not fit" in str(refused)
 
 
 def test_tables_that_need_no_suggestion_are_refused() -> None:

@@ -172,14 +172,13 @@ class Session:
 
         `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what later
         questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later questions at
-        `query_epsilon`, a tenth of the budget unless told. It is charged and stored like any question.
+        `query_epsilon`, a tenth of the budget unless told. It is charged and stored like any question; `preview_suggest`
+        says beforehand what would be searched and what it would cost.
 
         Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever
         number of rows a person has (bounds_search.md).
         """
-        plan = plan_suggestion(
-            self.dataset, table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon
-        )  # fmt: skip
+        plan = self._plan_suggestion(table, epsilon, columns, keys, query_epsilon)
         request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
         paid = self.ledger.stored(request)
         if paid is None:
@@ -190,6 +189,33 @@ class Session:
                 made = partial(self._suggested, plan, paid.receipt)
                 paid = self._answered(paid.receipt, made)
         return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def preview_suggest(
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[ColumnLike] = (),
+        query_epsilon: Number | None = None,
+    ) -> SuggestionPlan:
+        """What `suggest` would search, how exactly, and what it would cost; free, and no data are read."""
+        plan = self._plan_suggestion(table, epsilon, columns, keys, query_epsilon)
+        rehearse_suggestion(plan, self._engine.dialect)
+        return plan
+
+    def _plan_suggestion(
+        self,
+        table: str | None,
+        epsilon: Number,
+        columns: Sequence[str] | None,
+        keys: Sequence[ColumnLike],
+        query_epsilon: Number | None,
+    ) -> SuggestionPlan:
+        meter = self.ledger.meter(self.analyst)
+        return plan_suggestion(
+            self.dataset, meter, table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon
+        )
 
     def _suggested(self, plan: SuggestionPlan, receipt: Receipt) -> str:
         return suggested(found_bounds(plan.searched, self._exacts(plan.statements)), plan, receipt).to_json()
@@ -243,13 +269,16 @@ class Session:
         return plan
 
     def _completed(self, query: Query) -> Dataset:
-        """The declaration with what the public tables of a question hold, each of which is read once."""
+        """The declaration with what the public tables of a question hold, each of which is read once, if that succeeds."""
+        found: dict[str, Table] = {}
         if self._process == os.getpid():  # else there is no engine, and nothing will be answered
             for table in public_tables(self.dataset, query):
                 if table.name not in self._public:
                     read = partial(completed, table, self._engine.run)
-                    self._public[table.name] = interruptible(read, self._engine.interrupt)
-        return self.dataset.with_tables({**self.dataset.tables, **self._public}) if self._public else self.dataset
+                    found[table.name] = interruptible(read, self._engine.interrupt)
+        self._public |= {name: table for name, table in found.items() if not (table.contents and table.contents.failed)}
+        known = {**self._public, **found}
+        return self.dataset.with_tables({**self.dataset.tables, **known}) if known else self.dataset
 
     @property
     def remaining(self) -> Remaining:

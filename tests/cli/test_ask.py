@@ -377,13 +377,13 @@ main()
 ENDLESS = """
 import os, sys
 from sordino.cli.app import main
-from sordino.engines.duckdb import database
+from sordino.engines.duckdb import engine
 
 def enter(connection, table, place):  # a source that never ends
     os.write(1, b"reading\\n")
     connection.execute("SELECT SUM(i % 7) FROM range(100_000_000_000_000) AS t(i)").fetchall()
 
-database.enter = enter
+engine.enter = enter
 sys.argv[0] = "sordino"
 main()
 """

@@ -63,6 +63,24 @@ def test_bad_input_is_told_and_costs_nothing(run: Any, unlimited: Path, words: t
         assert not session.receipts
 
 
+def test_a_preview_is_free(run: Any, unlimited: Path) -> None:
+    ledger = unlimited / "visits.ledger"
+    done = run("suggest", "visits.toml", "--epsilon", "1", "--key", "ward", "--preview")
+    assert done.exit_code == 0
+    for words in (
+        "max_rows, for epsilon 0.25",
+        "max_groups by ward",
+        "limits of age",
+        "41.27 % of the budget",
+        "nothing now",
+    ):
+        assert words in done.stdout, done.stdout
+    assert not ledger.exists()
+    refused = run("suggest", "visits.toml", "--epsilon", "1", "--column", "aeg", "--preview")
+    assert refused.exit_code != 0
+    assert "Did you mean 'age'" in refused.stderr
+
+
 def test_what_is_too_uncertain_is_warned_of(run: Any, unlimited: Path) -> None:
     done = run("suggest", "visits.toml", "--epsilon", "0.001")
     assert "too uncertain to rely on" in done.stderr

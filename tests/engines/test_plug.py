@@ -16,7 +16,7 @@ from sqlglot import exp
 import sordino as so
 from engine_plug import Plug
 from sordino.engines.duckdb import DuckDB
-from sordino.engines.duckdb.writer import write
+from sordino.engines.duckdb.dialect import write
 from sordino.errors import InvalidInput
 from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
 

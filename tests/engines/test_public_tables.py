@@ -14,7 +14,7 @@ import sordino as so
 from engine_plug import Plug
 from sordino.audit.replayed.distances import exactly, moved
 from sordino.engines import public_tables
-from sordino.errors import InvalidInput
+from sordino.errors import EngineFailed, InvalidInput
 from sordino.plan import keys
 from sordino.query.types import Day, Number, Text
 
@@ -170,6 +170,40 @@ def test_too_many_values_are_selected_privately_and_the_plan_says_why(monkeypatc
     assert plan.private_keys
     assert plan.charge.delta > 0
     assert "airlines is public: too many to answer each" in " ".join(plan.explain().split())
+
+
+@pytest.mark.parametrize("names", [[], [None, None]])
+def test_a_grouping_without_a_possible_key_is_refused_before_it_is_charged(names: list[str | None]) -> None:
+    empty = pa.table({"carrier": pa.array(CODES[: len(names)], pa.string()), "name": pa.array(names, pa.string())})
+    columns = {name: COLUMNS[name] for name in ("carrier", "name")}
+    with so.Session(dataset(public=empty, columns=columns)) as session:
+        for sql in (BY_NAME, BY_NAME.replace("JOIN", "LEFT JOIN")):
+            with pytest.raises(InvalidInput, match=r"GROUP BY name: .* public table airlines, which has none there"):
+                session.sql(sql, epsilon=1)
+        assert not session.receipts
+        whole = session.sql("SELECT COUNT(*) AS n FROM flights LEFT JOIN airlines USING (carrier)", epsilon=1)
+        own = session.sql("SELECT name, COUNT(*) AS n FROM airlines GROUP BY name", epsilon=1)
+    assert (len(whole), len(own)) == (1, 0)
+
+
+def test_a_public_table_that_cannot_be_read_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with so.Session(dataset()) as session:
+        with monkeypatch.context() as failing:
+
+            def fail(_: Any) -> Any:
+                raise EngineFailed
+
+            failing.setattr(session._engine, "run", fail)
+            plan = session.preview(BY_NAME, epsilon=1)
+        assert plan.private_keys
+        assert "not read the public table airlines, which failed" in " ".join(plan.explain().split())
+        assert any("Not read: the public table airlines" in note for note in plan.notes)
+        assert "airlines is public: its values, had it been read" in " ".join(plan.explain().split())
+        other = session.preview("SELECT COUNT(*) AS n FROM flights", epsilon=1)
+        assert not other.unread
+        again = session.preview(BY_NAME, epsilon=1)
+    assert not again.private_keys
+    assert not again.unread
 
 
 def test_too_many_combinations_are_selected_privately(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sordino as so
+from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.mechanisms.additive import Additive
+from sordino.privacy.loss import DiscreteLaplaceLoss, LaplaceLoss
 from tape import Script, Tape, replay
 
 KINDS: tuple[type[Additive], ...] = (so.Laplace, so.Gaussian)
@@ -139,6 +143,29 @@ def random_parameters(n: int) -> list[tuple[float, float]]:
     pairs += list(zip(wide[::2], wide[1::2], strict=True))
     pairs += [(rng.random() * 10, rng.random()) for _ in range(n // 2)]
     return [(s, e) for s, e in pairs if s > 0 and e > 0]
+
+
+def test_rounded_noise_on_counts_is_as_good_as_decided() -> None:
+    """The figures of docs/decisions/0005: a little more error than geometric noise, for less of the Gaussian meter.
+
+    And what a geometric draw would be: rounded noise whose draws other than 0 are kept with probability 1/cosh(epsilon/2).
+    """
+    page = Path(__file__).parents[2] / "docs" / "decisions" / "0005-counts-have-rounded-noise.md"
+    lines = [line.strip("| ").split(" | ") for line in page.read_text().splitlines() if re.match(r"\| [\d.]+ \|", line)]
+    assert len(lines) == 6
+    for epsilon, *told in lines:
+        rounded, q = so.Laplace(scale=1 / Fraction(epsilon)), math.exp(-float(epsilon))
+        law = {k: rounded.pmf(k) for k in range(1, math.ceil(40 / float(epsilon)))}
+        variance, geometric = sum(2 * k * k * p for k, p in law.items()), 2 * q / (1 - q) ** 2
+        price, dearer = Charge.of(LaplaceLoss(Fraction(epsilon))), Charge.of(DiscreteLaplaceLoss(1, 1 / Fraction(epsilon)))
+        assert float(dearer.pure or 0) == pytest.approx(float(price.pure or 0))
+        assert price.mu_squared is not None
+        assert dearer.mu_squared is not None
+        more = float(dearer.mu_squared / price.mu_squared)
+        found = math.sqrt(variance / geometric), more, variance / geometric / more
+        assert [f"{found[0]:.3f}", *(f"{x:.2f}" for x in found[1:])] == told
+        kept = 1 / math.cosh(float(epsilon) / 2)
+        assert all(p * kept == pytest.approx((1 - q) / (1 + q) * q**k) for k, p in law.items() if k < 20)
 
 
 def test_laplace_scale_is_never_below_sensitivity_over_epsilon() -> None:

@@ -101,6 +101,32 @@ def test_sums_are_measured_in_their_own_unit() -> None:
     assert measured("SELECT AVG(x) AS n FROM v", data(rows))[:4] == weights(4, bound=4)
 
 
+def test_different_values_that_do_not_count_are_measured() -> None:
+    """By hand: persons with 3, 5 and 100 values in one group; 6 in each of two, where groups or values in each are few."""
+    values = [(1, "a", x) for x in (1, 1, 2, 3)] + [(2, "a", x) for x in (*range(5), 0)] + [(3, "b", x) for x in range(100)]
+    values += [(4, g, x) for g in "ab" for x in range(6)] + [(5, g, None) for g in "ab" for _ in range(9)]
+    values += [(who, g, 1 if g == "b" else None) for who in range(10, 18) for g in "ab"]  # one group has no value to choose
+    names, groups, numbers = zip(*values, strict=True)
+    rows = pa.table(
+        {"id": pa.array([*names, None], pa.int64()), "g": [*groups, "a"], "x": pa.array([*numbers, 7], pa.int64())}
+    )
+    columns = {"g": COLUMNS["g"], "x": {"type": "int", "min": 0, "max": 1000}}
+    text = "SELECT COUNT(DISTINCT x) AS n FROM v"
+    by_group = "SELECT g, COUNT(DISTINCT x) AS n FROM v GROUP BY g"
+    one_group = {"max_rows": None, "max_rows_per_group": 5, "max_groups": 1}
+    for sql, own, bound, beyond, by_norm in (
+        (text, {}, 4, (1, 96, 2), (1, 96, 2)),  # the fourth has six different values, whatever the groups
+        (by_group, {}, 4, (1, 96, 8), (1, 96, 8)),
+        (by_group, {"max_rows": 9, "max_rows_per_group": 3}, 6, (2, 97, 6), (2, 97, 6)),
+        (by_group, {"max_rows": 7, "max_rows_per_group": 5}, 7, (93, 5), (95, 5)),
+        (by_group, {"max_rows": 9, "max_groups": 1}, 9, (91, 3), (91, 6)),
+        (by_group, one_group, 5, (95, 7), (95, 7)),
+    ):
+        for mechanism, left_out in (("laplace", beyond), ("gaussian", by_norm)):
+            dataset = data(rows, **{"columns": columns, **own})
+            assert measured(sql, dataset, mechanism=mechanism) == [*weights(*left_out, bound=bound), WEIGHT], (sql, own)
+
+
 def test_ends_are_counted_by_persons() -> None:
     rows = pa.concat_tables([rows_of({1: {"a": 3}, 2: {"a": 1}}, x=10), rows_of({1: {"b": 1}, 3: {"b": 9}}, x=-7),
                              rows_of({4: {"a": 1}}, x=5), rows_of({5: {"a": 2}}, x=99)])  # fmt: skip
@@ -113,7 +139,7 @@ def test_ends_are_counted_by_persons() -> None:
 def test_what_cannot_bite_is_not_measured() -> None:
     rows = rows_of({1: {"a": 1}})
     assert planned(COUNT, data(rows, unit="row", max_rows=None)).beyond is None
-    for sql in ("SELECT COUNT(DISTINCT id) AS n FROM v", "SELECT COUNT(DISTINCT x) AS n FROM v",
+    for sql in ("SELECT COUNT(DISTINCT id) AS n FROM v",
                 "SELECT COUNT(*) AS n FROM (SELECT id FROM v GROUP BY id) AS p"):  # fmt: skip
         assert planned(sql, data(rows)).beyond is None, sql
     assert planned(COUNT, data(rows), bias=False).beyond is None
@@ -188,10 +214,13 @@ def test_where_nobody_is_beyond_it_says_so() -> None:
         ("SELECT SUM(s) AS n FROM v", 5, "true totals are likely farther from zero."),
         ("SELECT AVG(x) AS n FROM v", 5, "who has many rows counts for fewer of them."),
         ("SELECT MEDIAN(x) AS n FROM v", 5, "who has many rows counts for fewer of them."),
+        ("SELECT COUNT(DISTINCT x) AS n FROM v", None, "so that true numbers may be higher by up to as many."),
     ],
 )
-def test_the_words_follow_what_is_asked(sql: str, x: int, told: str) -> None:
-    rows = rows_of({who: {"a": 40} for who in range(2000)}, x=x)
+def test_the_words_follow_what_is_asked(sql: str, x: int | None, told: str) -> None:
+    rows = rows_of({who: {"a": 40} for who in range(2000)}, x=x or 0)
+    if x is None:
+        rows = rows.set_column(3, "x", pa.array([i % 10 for i in range(len(rows))], pa.int64()))
     with so.Session(data(rows)) as session:
         notes = session.sql(sql, epsilon=5).notes
     assert [note for note in notes if note.startswith("Beyond") and note.endswith(told)], notes

@@ -62,8 +62,8 @@ def test_quotas_are_the_largest_that_the_bounds_allow(possible: int) -> None:
     compared = 0
     for rows, each, groups in itertools.product((None, 1, 3, 5), (None, 1, 2, 3), (None, 1, 2, 3)):
         who = Contribution(Neighbors.ADD_REMOVE, Bounds(rows, each, groups), possible, grouped=True)
-        quota = who.quota("clip")
-        if quota is None:
+        quota, pure = who.quota("clip", "l2"), who.quota("clip", "l1")
+        if quota is None or pure is None:
             assert (rows, each) == (None, None)
             continue
         found = list(numbers_of_rows(who.bounds, possible, 5))
@@ -71,6 +71,9 @@ def test_quotas_are_the_largest_that_the_bounds_allow(possible: int) -> None:
         assert quota.total == max(map(sum, found))
         assert quota.squares == max(sum(n * n for n in counts) for counts in found)
         assert quota.scaled or quota.total == possible * quota.each
+        assert pure.total == quota.total
+        assert pure.each == (pure.total if pure.total == rows else quota.each)
+        assert pure.scaled or pure.total == possible * pure.each
         compared += 1
     assert compared > 50
 
@@ -111,16 +114,40 @@ def test_keys_are_selected_by_persons_divided_among_their_groups() -> None:
 def test_different_values_are_bounded_in_all_groups_together() -> None:
     rows = [(1, month, "a", x) for month in range(1, 5) for x in range(6)]
     text = "SELECT month, COUNT(DISTINCT x) AS n FROM flights GROUP BY month"
-    for own, most in (({"max_rows": 7}, 7), ({"max_rows": 7, "max_rows_per_group": 2}, 7),
-                      ({"max_rows": 7, "max_groups": 1}, 6), ({"max_rows_per_group": 4, "max_groups": 2}, 8),
-                      ({"max_rows": 3, "max_rows_per_group": 2, "max_groups": 3}, 3)):  # fmt: skip
+    for own, mechanism, most in (
+        ({"max_rows": 7}, "gaussian", 7),
+        ({"max_rows": 7, "max_rows_per_group": 2}, "gaussian", 7),
+        ({"max_rows": 7, "max_groups": 1}, "gaussian", 6),
+        ({"max_rows": 7, "max_groups": 1}, "laplace", 7),  # to choose one group would lower no sensitivity
+        ({"max_rows": 12, "max_rows_per_group": 1}, "laplace", 12),
+        ({"max_rows_per_group": 4, "max_groups": 2}, "laplace", 8),
+        ({"max_rows": 3, "max_rows_per_group": 2, "max_groups": 3}, "gaussian", 3),
+    ):
         data = flights(table(rows), **own)
-        plan = planned(text, data)
+        plan = planned(text, data, mechanism=mechanism)
         with so.Session(data) as session:
             groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
         counts = groups.vectors["s0"][:, 0]
         assert sum(counts) == most, own
         assert max(counts) <= plan.sums[0].quota.each, own
+
+
+def test_only_bounds_that_lower_the_noise_are_applied() -> None:
+    """Twelve rows in one month are within max_rows: Laplace noise hides them as they are, and nothing else is said."""
+    data = flights(table([(1, 1, "a", 5)] * 12 + [(2, month, "a", 5) for month in range(1, 13)]), max_rows=12,
+                   max_rows_per_group=3, max_groups=4)  # fmt: skip
+    for select, whole, cut in (("COUNT(*)", 13, 4), ("SUM(x)", 13 * 5, 3 * 10 + 5), ("AVG(x)", 13 * 5, 4 * 5)):
+        for mechanism, counted in (("laplace", whole), ("gaussian", cut)):
+            plan = planned(f"SELECT month, {select} AS n FROM flights GROUP BY month", data, mechanism=mechanism)
+            with so.Session(data) as session:
+                groups = exact_groups(plan, [session._engine.run(statement) for statement in plan.statements])
+            january = groups.vectors["s0"][0][-1] / plan.sums[0].unit
+            assert january == counted, (select, mechanism)
+            assert ("max_rows_per_group" in str(plan.notes)) == (mechanism == "gaussian")
+    loose, wide = (
+        planned(MONTHS, flights(max_rows=12, **own), mechanism="laplace") for own in ({"max_rows_per_group": 3}, {})
+    )
+    assert loose.sums[0].sensitivity == wide.sums[0].sensitivity
 
 
 # A question's own bounds

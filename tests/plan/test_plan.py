@@ -13,7 +13,7 @@ import pytest
 import sordino as so
 from sordino.accounting.charge import NOTHING
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.engines.duckdb.writer import write
+from sordino.engines.duckdb.dialect import write
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.key_selection import KeySelection

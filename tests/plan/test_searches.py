@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sordino as so
+from sordino.accounting.filters import TwoMeterFilter
 from sordino.engines.duckdb import DuckDB
 from sordino.plan.searches import Searched
 from sordino.plan.sensitivity import WEIGHT
@@ -38,7 +39,9 @@ def planned(rows: list[Row], unit: str, neighbors: str = "add_remove") -> tuple[
         {"p": pa.array(people, pa.int64()), "x": pa.array(numbers, pa.float64()), "ward": pa.array(wards, pa.string())}
     )
     data = so.Dataset(table, unit=unit, neighbors=neighbors, columns=COLUMNS, budget=so.Budget(1), name="t")
-    plan = plan_suggestion(data, "t", epsilon=1, keys=["ward"] if unit == "p" else [])
+    plan = plan_suggestion(
+        data, TwoMeterFilter(so.Budget(1), Fraction(0)), "t", epsilon=1, keys=["ward"] if unit == "p" else []
+    )
     engine = DuckDB(tuple(data.tables.values()))
     try:
         found = [engine.run(statement) for statement in plan.statements]

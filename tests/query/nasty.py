@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from query.reference import Cell, clean, real
-from sordino.engines.duckdb.writer import write
+from sordino.engines.duckdb.dialect import write
 from sordino.errors import InvalidInput
 from sordino.query import dataset, tree
 from sordino.query.meaning.domains import domain, domain_size

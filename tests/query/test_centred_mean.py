@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, Literal
@@ -35,24 +36,29 @@ def grid(cells: int, first: int = 0) -> Grid:
     return Grid.of(Number(Fraction(first), Fraction(first + cells), Fraction(1)), "x", 2**40)
 
 
-def vectors(partial: Partial, rows: int, cells: int) -> list[tuple[int, int]]:
-    """What a person with up to so many rows can add: all numbers of rows, and all sums of their steps."""
-    sums = [(n, s) for n in range(rows + 1) for s in range(n * cells + 1)]
-    return [tuple(v) for v in partial.vector(np.array(sums, object)).tolist()]
+def vectors(partial: CentredMean, rows: int, cells: int) -> list[tuple[int, ...]]:
+    """What a person with up to so many rows can add: all numbers of rows with and without a value, and all sums of steps."""
+    sums = [(n, s, n + o) for n in range(rows + 1) for s in range(n * cells + 1) for o in range(rows - n + 1)]
+    return sorted({tuple(v) for v in partial.vector(np.array(sums, object)).tolist()})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("others", [False, True])
 @pytest.mark.parametrize(("cells", "rows"), [(1, 1), (2, 1), (7, 1), (3, 3), (10, 2)])
-def test_the_reach_of_a_replaced_person_is_attained_and_never_exceeded(family: Family, cells: int, rows: int) -> None:
-    partial = CentredMean("x", grid(cells)).suited(family)
+def test_the_reach_of_a_replaced_person_is_attained_and_never_exceeded(
+    family: Family, others: bool, cells: int, rows: int
+) -> None:
+    partial = replace(CentredMean("x", grid(cells)).suited(family), others=others)
     who = Contribution(Neighbors.REPLACE, Bounds(rows), 1, grouped=False)
     declared = bounding(partial, who, 1, "l1")
     points = vectors(partial, rows, cells)
-    apart = [(abs(a - c), abs(b - d)) for (a, b), (c, d) in product(points, points)]
-    assert max(a + b for a, b in apart) == declared.l1
-    assert max(a * a + b * b for a, b in apart) == declared.l2_squared
-    assert max(max(pair) for pair in apart) == declared.linf
-    assert declared.l1 == 2 * rows * cells if family == "laplace" else declared.l2_squared == (2 * rows * cells) ** 2
+    apart = [[abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in product(points, points)]
+    assert max(map(sum, apart)) == declared.l1
+    assert max(sum(d * d for d in each) for each in apart) == declared.l2_squared
+    assert max(map(max, apart)) == declared.linf
+    most = 2 * rows * partial.most
+    assert declared.l1 == most if family == "laplace" else declared.l2_squared == pytest.approx(most**2, rel=1e-3)
+    assert partial.most == cells if family == "laplace" else partial.most >= 1000
 
 
 def session(neighbors: str = "replace", unit: str = "row", **more: Any) -> tuple[so.Dataset, Plug]:
@@ -67,7 +73,7 @@ def session(neighbors: str = "replace", unit: str = "row", **more: Any) -> tuple
         ("SELECT AVG(x) AS a FROM data WHERE keep", "replace", CentredMean),
         ("SELECT AVG(x) AS a FROM data", "replace", CentredMean),  # x may be NULL
         ("SELECT SUM(x) AS s, COUNT(x) AS n FROM data WHERE keep", "replace", CentredMean),
-        ("SELECT AVG(x) AS a, COUNT(*) AS n FROM data WHERE keep", "replace", Mean),
+        ("SELECT AVG(x) AS a, COUNT(*) AS n FROM data WHERE keep", "replace", CentredMean),
         ("SELECT AVG(x) AS a FROM data WHERE keep", "add_remove", Mean),
         ("SELECT g, AVG(x) AS a FROM data WHERE keep GROUP BY g", "replace", Mean),
     ],
@@ -81,7 +87,8 @@ def test_it_is_for_replaced_persons_without_groups_only(sql: str, neighbors: str
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("unit", ["row", "id"])
-def test_the_engine_attains_the_reach_on_real_neighbours(family: Family, unit: str) -> None:
+@pytest.mark.parametrize("select", ["AVG(x) AS a", "AVG(x) AS a, COUNT(*) AS n"])
+def test_the_engine_attains_the_reach_on_real_neighbours(family: Family, unit: str, select: str) -> None:
     """A person at one bound, at the other, behind the filter, and without a value."""
     bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2, "max_groups": 1}
     rows: list[tuple[int | None, bool]] = [(-3, True), (7, True), (2, True), (7, False), (None, True)]
@@ -97,7 +104,7 @@ def test_the_engine_attains_the_reach_on_real_neighbours(family: Family, unit: s
         )  # fmt: skip
         plug = Plug()
         with so.Session(data, engine=plug) as asked:
-            plan = asked.preview("SELECT AVG(x) AS a FROM data WHERE keep", epsilon=1, mechanism=family)
+            plan = asked.preview(f"SELECT {select} FROM data WHERE keep", epsilon=1, mechanism=family)
             seen.append([int(v) for v in plug.exact_groups(plan).vectors["s0"][0]])
     apart = [[abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in product(seen, seen)]
     declared = plan.sums[0].sensitivity
@@ -108,56 +115,75 @@ def test_the_engine_attains_the_reach_on_real_neighbours(family: Family, unit: s
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("first", [-3, 0, 5])
-def test_without_noise_the_estimates_are_exact(family: Family, first: int) -> None:
-    partial, unit = CentredMean("x", grid(10, first)).suited(family), 4
+@pytest.mark.parametrize("others", [False, True])
+def test_without_noise_the_estimates_are_exact(family: Family, first: int, others: bool) -> None:
+    partial, unit = replace(CentredMean("x", grid(10, first)).suited(family), others=others), 4
     noise = Noise(family, Fraction(1, 1000))
     steps = [3, 10, 0, 7]
-    exact = partial.vector(np.array([[unit * len(steps), unit * sum(steps)]], object))
+    exact = partial.vector(np.array([[unit * len(steps), unit * sum(steps), unit * (len(steps) + 9)]], object))
     values = [first + k for k in steps]
-    for function, expected in (("count", 4), ("sum", sum(values)), ("avg", sum(values) / 4)):
+    expected_of = {"count": 4, "sum": sum(values), "avg": sum(values) / 4, **({"rows": 13} if others else {})}
+    assert expected_of.keys() == partial.serves
+    for function, expected in expected_of.items():
         found = partial.estimate(function, exact, unit, noise, 0.95)
         assert found.value[0] == pytest.approx(expected)
         assert found.low[0] <= expected <= found.high[0]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("place", [0, 50, 93, 100])
-def test_intervals_of_means_cover(family: Family, place: int) -> None:
+@pytest.mark.parametrize(("place", "others"), [(0, False), (50, True), (93, False), (100, True)])
+def test_intervals_of_means_cover(family: Family, place: int, others: bool) -> None:
     """900 of 1000 at a confidence of 0.9, less five standard deviations of that."""
-    partial = CentredMean("x", grid(100)).suited(family)
-    scale = Fraction(2 * 100 * 2)
+    partial = replace(CentredMean("x", grid(100)).suited(family), others=others)
+    scale = Fraction(2 * partial.most * 2)
     draw = so.Laplace(scale) if family == "laplace" else so.Gaussian(scale)
     for rows in (5, 300):
-        exact = partial.vector(np.array([[rows, rows * place]] * 1000, object))
-        noisy = exact + np.asarray(draw.release(np.zeros(2000, np.int64)), object).reshape(-1, 2)
+        exact = partial.vector(np.array([[rows, rows * place, rows + 7]] * 1000, object))
+        noise = draw.release(np.zeros(1000 * partial.width, np.int64))
+        noisy = exact + np.asarray(noise, object).reshape(-1, partial.width)
         found = partial.estimate("avg", noisy, 1, Noise(family, scale), 0.9)
         covered = int(((found.low <= place) & (place <= found.high)).sum())
         assert covered >= 900 - 5 * 9.5
 
 
 @pytest.mark.parametrize(
-    ("family", "position", "gain"),
+    ("family", "position", "gain", "gain_with_rows"),
     [
-        ("laplace", 0.0, 1 / 2),
-        ("laplace", 0.5, 1 / 2),
-        ("gaussian", 0.0, 2 / 3),
-        ("gaussian", 1.0, 2 / 3),
-        ("gaussian", 0.5, 1),
+        ("laplace", 0.0, 1 / 2, 3 / 4),
+        ("laplace", 0.5, 1 / 2, 1 / 2),
+        ("gaussian", 0.0, 2 / 3, 3 / 4),
+        ("gaussian", 1.0, 2 / 3, 3 / 4),
+        ("gaussian", 0.5, 1, 1),
     ],
 )
-def test_the_variance_is_that_of_the_theorem(family: Family, position: float, gain: float) -> None:
-    """The variance of (1-t) above - t below, for noise of the sensitivity, against that of the two sums of a mean."""
-    cells = 10**6
+@pytest.mark.parametrize("cells", [1, 10**6])
+def test_the_variance_is_that_of_the_theorem(
+    family: Family, position: float, gain: float, gain_with_rows: float, cells: int
+) -> None:
+    """The variance of (1-t) above - t below, for noise of the sensitivity, against that of the sums of a mean."""
     who = Contribution(Neighbors.REPLACE, Bounds(1), 1, grouped=False)
-    old, new = Mean("x", grid(cells)), CentredMean("x", grid(cells)).suited(family)
-    spread = [
-        bounding(partial, who, 1, "l1").l1 if family == "laplace" else float(bounding(partial, who, 1, "l2").l2)
-        for partial in (old, new)
-    ]
-    plain = (position**2 + (1 - position) ** 2) * float(spread[0] or 0) ** 2
-    weights = ((1 - 2 * position) * cells / new.count_row / 2, 1 / 2)
-    turned = sum(w**2 for w in weights) * float(spread[1] or 0) ** 2
-    assert turned / plain == pytest.approx(gain, rel=1e-5)
+
+    def spread(partial: Partial) -> float:
+        return (
+            float(bounding(partial, who, 1, "l1").l1 or 0)
+            if family == "laplace"
+            else float(bounding(partial, who, 1, "l2").l2)
+        )
+
+    for others, smaller in ((False, gain), (True, gain_with_rows)):
+        old = Mean("x", grid(cells), others)
+        new = replace(CentredMean("x", grid(cells)).suited(family), others=others)
+        plain = (position**2 + (1 - position) ** 2) * spread(old) ** 2
+        counted, around, unit = new._sides
+        weights = [((1 - 2 * position) * c + w) / unit for c, w in zip(counted, around, strict=True)]
+        assert sum(w**2 for w in weights) * spread(new) ** 2 / plain == pytest.approx(smaller, rel=2e-3)
+
+    def rows(partial: Partial) -> float:
+        weights = partial.weights("rows", 1)
+        assert weights is not None
+        return sum(float(w) ** 2 for w in weights) * spread(partial) ** 2
+
+    assert rows(new) / rows(old) == pytest.approx(1 / 3 if family == "laplace" else 1 / 4, rel=2e-3)
 
 
 def test_a_question_about_replaced_persons_has_a_smaller_error_than_before() -> None:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from query.nasty import COLUMNS, MODERATE, Expressions, Table, belongs, bind, column, number, raw_rows, same, table
 from query.reference import clean, evaluate
 from sordino.engines.duckdb import forms
-from sordino.engines.duckdb.writer import write
+from sordino.engines.duckdb.dialect import write
 from sordino.errors import InvalidInput
 from sordino.query import dataset
 from sordino.query.meaning import nodes

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from query.nasty import COLUMNS, ROWS, Table, belongs, bind, raw_rows, same, table
 from query.reference import Cell, elementary, evaluate
-from sordino.engines.duckdb.writer import write
+from sordino.engines.duckdb.dialect import write
 from sordino.errors import InvalidInput
 from sordino.query.meaning import intervals
 from sordino.query.meaning.domains import domain

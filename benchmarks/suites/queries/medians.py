@@ -1,7 +1,8 @@
 """Medians by themselves: how wide intervals are beside the real errors, and how long 201 grouped medians take.
 
 `python -m benchmarks.suites.queries.medians widths [TRIALS]` prints half-widths over 95 % errors and the coverage, for
-tables of several sizes. `... seconds [ROWS]` asks Sordino and DuckDB's own `quantile_disc` with distinct persons in turn.
+tables of several sizes, `... deciles [TRIALS]` errors and half-widths of nine levels at once. `... seconds [ROWS]` asks
+Sordino and DuckDB's own `quantile_disc` with distinct persons in turn.
 """
 
 import sys
@@ -53,6 +54,25 @@ def widths(trials: int) -> Iterator[str]:
         )
 
 
+def deciles(trials: int) -> Iterator[str]:
+    """Nine levels at once on the same grid: the mean over levels of their errors and half-widths, in the data's unit."""
+    levels = tuple(Fraction(i, 10) for i in range(1, 10))
+    for rows, (name, shape) in product((1000, 100_000), SHAPES.items()):
+        data = np.clip(shape(np.random.default_rng([rows, len(name)]), rows), 0, 1000)
+        cells, counts = np.unique(np.rint(data * 100).astype(np.int64), return_counts=True)
+        truth = np.array([cells[np.searchsorted(np.cumsum(counts) * 10, i * rows)] for i in range(1, 10)])
+        asked: dict[str, Any] = {"positions": 100_001, "levels": levels, "rate": Fraction(1)}
+        drawn = [noisy_quantiles(cells, counts, **asked) for _ in range(trials)]
+        values, low, high = (np.array([[getattr(q, end) for q in one] for one in drawn]) for end in ("value", "low", "high"))
+        errors, halves = np.abs(values - truth) / 100, (high - low) / 200
+        held = np.mean(((low <= truth) & (truth <= high)).all(axis=1))
+        ratio = median((halves.mean(axis=0) / np.maximum(np.quantile(errors, 0.95, axis=0), 0.01)).tolist())
+        yield (
+            f"{rows:,} rows, {name}: rmse {np.sqrt((errors**2).mean(axis=0)).mean():.4g}, half-width {halves.mean():.4g} "
+            f"({ratio:.2f} times the 95 % error), all nine held {held:.3f}"
+        )
+
+
 def seconds(rows: int) -> Iterator[str]:
     """Each in turn, the best of some; both read one Parquet file with two threads."""
     rng = np.random.default_rng(20_240)
@@ -93,5 +113,7 @@ def seconds(rows: int) -> Iterator[str]:
 
 if __name__ == "__main__":
     what, *more = sys.argv[1:] or ["widths"]
-    for line in widths(int(more[0]) if more else 100) if what == "widths" else seconds(int(more[0]) if more else 1_500_000):
+    asked = {"widths": (widths, 100), "deciles": (deciles, 200), "seconds": (seconds, 1_500_000)}
+    of, usual = asked[what]
+    for line in of(int(more[0]) if more else usual):
         print(line, flush=True)

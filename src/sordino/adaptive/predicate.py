@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from sordino.adaptive.condition_refusals import of_a_condition, of_its_types, unknown_column, unread_column
 from sordino.adaptive.samples import is_arrow, is_pandas, is_polars, length, names
+from sordino.engines.duckdb.dialect import write
 from sordino.engines.duckdb.locked import lock
-from sordino.engines.duckdb.writer import write
 from sordino.errors import InvalidInput
 from sordino.query import tree
 from sordino.query.dataset import Column

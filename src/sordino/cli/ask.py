@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     Paid = TypeVar("Paid", Answer, Suggestion)
 
-__all__ = ["answered", "interrupted", "preview", "query", "read_offer", "read_question"]
+__all__ = ["INDENT", "answered", "interrupted", "meter_of", "preview", "query", "read_offer", "read_question"]
 
-_INDENT = 15
+INDENT = 15
 """Where the texts of a plan begin."""
 _LONGEST = 2**20
 
@@ -125,7 +125,7 @@ def preview(
     asked = parse(read_question(sql))
     dataset = load(file)
     check_sources(dataset)
-    meter = _meter(dataset, analyst)
+    meter = meter_of(dataset, analyst)
     cost, complete = Cost.offered(**offer), read_public_tables(dataset, asked)
     first = plan_private_bounds(asked, complete, cost, meter) if cost.private_bounds else None
     plan = first or make_plan(asked, complete, cost, meter)
@@ -133,7 +133,7 @@ def preview(
         say(f"{plan.sql()};")
         return
     text = explain(plan, assuming="add --rows 1000", folded=False, details=details)
-    say(folded(f"{text}\n  charged      nothing now", _INDENT))
+    say(folded(f"{text}\n  charged      nothing now", INDENT))
 
 
 def query(
@@ -322,7 +322,7 @@ def _check_plot(plot: str | None, dataset: Dataset) -> None:
         raise InvalidInput("--plot", "pictures need Altair", "Install it: pip install 'sordino[plot]'")
 
 
-def _meter(dataset: Dataset, analyst: str | None) -> TwoMeterFilter:
+def meter_of(dataset: Dataset, analyst: str | None) -> TwoMeterFilter:
     """What is left, without opening the data; all of it if nothing was asked yet."""
     from sordino.ledger.terms import Terms
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from sordino.cli.arguments import Analyst, Declaration
-from sordino.cli.ask import answered, interrupted
-from sordino.cli.declared import load
+from sordino.cli.ask import INDENT, answered, interrupted, meter_of
+from sordino.cli.declared import check_sources, load
 from sordino.cli.numbers import exact
-from sordino.cli.streams import is_terminal, note, put_text, warn
+from sordino.cli.streams import folded, is_terminal, note, put_text, say, warn
 
 __all__ = ["suggest"]
 
@@ -40,6 +40,10 @@ def suggest(
     request_id: Annotated[
         str | None, typer.Option(metavar="ID", help="A name of your own: asked again, it gives the same lines for free.")
     ] = None,
+    preview: Annotated[
+        bool,
+        typer.Option("--preview", help="Show what would be searched and what it would cost; nothing is charged or read."),
+    ] = False,
 ) -> None:
     """Find bounds privately: rows and groups of a person, and limits of numbers and dates. It is charged like a question.
 
@@ -51,6 +55,13 @@ def suggest(
     if query_epsilon is not None:
         asked["query_epsilon"] = exact(query_epsilon, "--query-epsilon")
     dataset = load(file)
+    if preview:
+        from sordino.plan.suggestion import plan_suggestion
+
+        check_sources(dataset)
+        plan = plan_suggestion(dataset, meter_of(dataset, analyst), table, **asked)
+        say(folded(f"{plan.explain(folded=False)}\n  charged      nothing now", INDENT))
+        return
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         found, receipt = answered(

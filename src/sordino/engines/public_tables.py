@@ -79,18 +79,25 @@ def _named(source: Source) -> Iterator[str]:
 
 
 def completed(table: Table, run: Run) -> Table:
-    """A public table with the types that its cells have, and its rows; as it was declared where the engine fails.
+    """A public table with the types that its cells have, and its rows; as it was declared where the engine fails, which
+    its contents tell: the next question tries again.
 
     `run` is that of an engine that holds the table. Privacy: it is the same for neighbours (relations.md, Theorem 3).
     """
     try:
         types = {name: _type(table, name, declared, run) for name, declared in table.columns.items()}
+        texts = [name for name, found in types.items() if isinstance(found, Text) and found.values is None]
+        empty = frozenset(name for name in texts if _ends(table, _cell(table, name), run)[0] is None)
         filled = frozenset(name for name, found in types.items() if found != table.columns[name].type)
         columns = {name: replace(declared, type=types[name]) for name, declared in table.columns.items()}
         known = replace(table, columns=columns)
-        return replace(known, contents=_contents(known, filled, run))
+        return replace(known, contents=replace(_contents(known, filled, run), empty=empty))
     except EngineFailed:  # for want of memory: its words are about a charge, and nothing was charged
-        return table
+        return replace(table, contents=Contents((), (), failed=True))
+
+
+def _cell(table: Table, name: str) -> exp.Expr:
+    return reading.read(table.columns[name], column(name, table.name)).sql
 
 
 def _type(table: Table, name: str, declared: Column, run: Run) -> Type:

@@ -87,7 +87,7 @@ class Measure:
         """What is needed of each person, over its shares: what it has, what of it is within bounds, who is at the ends."""
         found: list[exp.Expr] = []
         for i, term in enumerate(self.terms):
-            found += [named(_counted(term, _own(term)), f"o{i}"), named(_counted(term, size(term)[0]), f"c{i}")]
+            found += [named(_counted(term, _own(term)), f"o{i}"), named(_counted(term, _within(term)), f"c{i}")]
         names = [f"{end}{term.name}" for term in self.ends for end in ("l", "h")]
         return [*found, *(named(exp.Max(this=column(name)), name) for name in names)]
 
@@ -105,6 +105,15 @@ def _counted(term: Term, share: exp.Expr) -> exp.Expr:
     return exp.Sum(this=share) if term.partial.bounding == "clip" and term.partial.grids else _long(exp.Sum(this=share))
 
 
+def _within(term: Term) -> exp.Expr:
+    """What of a person's share of one group is within the bounds; nothing of groups that are not chosen."""
+    own = size(term)[0]
+    if term.groups is None:
+        return own
+    chosen = exp.LTE(this=column(f"g{term.name}"), expression=whole(term.groups))
+    return exp.Case(ifs=[exp.If(this=chosen, true=own)], default=whole(0))
+
+
 def _long(number: exp.Expr) -> exp.Expr:
     return exp.cast(number, "BIGINT")
 
@@ -112,7 +121,9 @@ def _long(number: exp.Expr) -> exp.Expr:
 def _beyond(term: Term, i: int, most: int) -> exp.Expr:
     """What a person has beyond what counts, up to a bound."""
     counts: exp.Expr = column(f"c{i}")
-    if term.quota.scaled:
+    if term.partial.bounding == "choose":
+        counts = exp.func("LEAST", counts, whole(term.quota.total))
+    elif term.quota.scaled:
         scaled = exp.Mul(this=counts, expression=column(f"w{term.name}"))
         counts = exp.Paren(this=exp.IntDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
     beyond = exp.func("LEAST", exp.Sub(this=column(f"o{i}"), expression=counts), whole(most))
@@ -237,6 +248,12 @@ def _given_away(
         return f"No sign that bounds cut off much of the {_what(term)}: at most about {math.ceil(most):,} persons have more."
     row = size(term)[1] * (float(term.partial.unit) if term.partial.bounding == "clip" else 1.0)
     amount, off = (x * term.quota.total * row for x in found.bounds)
+    if term.partial.bounding == "choose":
+        return (
+            f"Beyond the bounds: about {_count(*found.persons)} persons have more different {_values(term)} than count, and "
+            f"about {_count(amount, off)} of theirs are left out, not counting what lies over {found.most} times the bound: "
+            "what counts for nobody else is missing, so that true numbers may be higher by up to as many."
+        )
     text = f"Beyond the bounds: about {_count(*found.persons)} persons have more than counts"
     if total is not None and (low := total[0] - total[1]) > 0:
         less, more = max(amount - off, 0), amount + off
@@ -262,8 +279,14 @@ def _count(number: float, off: float) -> str:
     return f"{round(number):,} ± {math.ceil(off):,}"
 
 
+def _values(term: Term) -> str:
+    return f"values of {getattr(term.partial, 'what', 'the column')}"
+
+
 def _what(term: Term) -> str:
     """What is bounded, in words."""
+    if term.partial.bounding == "choose":
+        return f"different {_values(term)}"
     if term.partial.bounding == "once":
         return "number of persons by group"
     if term.partial.bounding == "scale" or not term.partial.grids:

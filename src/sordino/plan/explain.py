@@ -17,17 +17,18 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
+    from sordino.accounting.budget_share import BudgetShare
     from sordino.plan.plan import Plan
     from sordino.plan.relations import Whose
+    from sordino.plan.suggestion import SuggestionPlan
 
-__all__ = ["explain", "privacy_statement", "promise", "reading_notes"]
+__all__ = ["explain", "explain_suggestion", "privacy_statement", "promise", "reading_notes"]
 
 _WIDTH = 100
 _ASTRONOMICAL = 100
 
 
-def _unit(plan: Plan) -> str:
-    whose = plan.whose
+def _unit(whose: Whose) -> str:
     if whose.public:
         return "nobody: this table is public"
     tables = " and ".join(whose.tables)
@@ -56,7 +57,9 @@ def _bounds(plan: Plan) -> list[str]:
         del words["max_groups"]
     if who.grouped and plan.sums and plan.price.family == "gaussian":
         words["max_rows"] += " in one group would, by the norm over groups"
-    given = who.bounds.given
+    applied = [who.applied(release.partial.bounding, release.norm) for release in plan.sums]
+    applied += [who.applied("scale", "l1")] if plan.drawn else []
+    given = {name: bound for bounds in applied for name, bound in bounds.given.items()}
     return [f"{words[name].format(given[name])} ({name})" for name in words if name in given]
 
 
@@ -67,7 +70,7 @@ def _tighter(plan: Plan) -> list[str]:
     if plan.whose.by_row or name is None:
         return []
     lines, now = [], errors[name] or 0.0
-    quota = plan.who.expect_quota("scale") if plan.who.quota("scale") else plan.who.expect_quota("once")
+    quota = plan.who.quota("scale", "l2") or plan.who.expect_quota("once", "l2")
     used = {"max_rows": quota.total, "max_rows_per_group": quota.each}
     if plan.who.grouped:
         used["max_groups"] = plan.who.bounds.groups or plan.who.possible or quota.total
@@ -80,9 +83,8 @@ def _tighter(plan: Plan) -> list[str]:
     return lines
 
 
-def _dropped(plan: Plan) -> list[str]:
+def _dropped(whose: Whose) -> list[str]:
     """Said of every table with persons, whatever it holds: how many rows it concerns is not public."""
-    whose = plan.whose
     return [f"rows without a {whose.who} name nobody and are left out"] if whose.owner == "person" else []
 
 
@@ -92,10 +94,11 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     The price is told as a part of the budget; with `details` also by what its meters add up.
     """
     price = plan.price
-    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan)}", *_searches(plan)]
-    lines += [f"  dropped      {line}" for line in _dropped(plan)]
+    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan.whose)}", *_searches(plan)]
+    lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     lines += [f"  tighter      {line}" for line in _tighter(plan)]
+    lines += [f"  not read     {line}" for line in _unread(plan)]
     if plan.keys:
         lines += [f"  group by     {key.name}: {_keys(plan, i)}" for i, key in enumerate(plan.keys)]
     errors = plan.errors()
@@ -139,10 +142,15 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
         lines.append(f"  error        {names}: depends on the number of rows; {assuming} to see it for 1000")
     lines.append(f"  mechanism    {price.family} noise, {plan.note}")
     lines.append(f"  promise      {_promise(plan)}")
-    lines.append(f"  price        {_price(plan)}")
+    lines.append(f"  price        {_price(plan.budget)}")
     if details:
         lines.append(f"  charge       {_charge(plan)}")
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
+
+
+def _unread(plan: Plan) -> list[str]:
+    return [f"the public table {name}, which failed: its columns are as declared, as if nothing else were public of them"
+            for name in plan.unread]  # fmt: skip
 
 
 def _searches(plan: Plan) -> list[str]:
@@ -182,15 +190,33 @@ def _keys(plan: Plan, i: int) -> str:
     if table is None:
         return "private keys, selected with noise"
     why = "all its values, if it is read and they are not too many" if table.contents is None else "too many to answer each"
+    if table.contents is not None and table.contents.failed:
+        why = "its values, had it been read"
     return f"private keys, selected with noise ({table.name} is public: {why})"
 
 
-def _price(plan: Plan) -> str:
-    fits = plan.budget.fits
+def explain_suggestion(plan: SuggestionPlan, *, folded: bool = True) -> str:
+    """A suggestion as text: what is searched, how exactly, for which later questions, and the price."""
+    lines = [f"Suggestion for {plan.table.name}", f"  protects     {_unit(plan.whose)}"]
+    lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
+    for one in plan.searched:
+        what = f"limits of {one.search.what}" if one.search.what in plan.table.columns else one.search.what
+        by = f" by {', '.join(plan.keys)}" if one.search.what in ("max_groups", "max_rows_per_group") else ""
+        epsilon, margin = four_digits(one.price.epsilon), four_digits(one.margin)
+        lines.append(f"  finds        {what}{by}, for epsilon {epsilon}; persons within and beyond are told ± {margin}")
+    lines.append("  needs        several times as many persons as that: with fewer, what is found is too uncertain")
+    lines.append(f"  good for     later questions at epsilon {readable(plan.query_epsilon)} (query_epsilon)")
+    lines.append(f"  promise      the suggestion is differentially private with epsilon {readable(plan.epsilon)}")
+    lines.append(f"  price        {_price(plan.budget)}")
+    return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
+
+
+def _price(budget: BudgetShare) -> str:
+    fits = budget.fits
     if fits is None:
         return "nothing"
     more = {0: "it does not fit", 1: "no other one like it fits"}.get(fits, f"{fits:,} answers like this one fit")
-    return f"{plan.budget}: {more}"
+    return f"{budget}: {more}"
 
 
 def _promise(plan: Plan) -> str:
@@ -244,7 +270,8 @@ def reading_notes(plan: Plan) -> tuple[str, ...]:
     if bounds:
         notes.append(f"Bounded: {'; '.join(bounds)}. Intervals cover the noise, not what bounding changes.")
     if plan.beyond is None or not plan.beyond.measure.nobody:
-        notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan)]
+        notes += [f"{line[0].upper()}{line[1:]}." for line in _dropped(plan.whose)]
+    notes += [f"Not read: {line}." for line in _unread(plan)]
     if plan.private_keys:
         notes.append("Groups of few persons are left out; rows without a key are in no group.")
     if plan.cost.nonnegative:

@@ -20,14 +20,14 @@ from sordino.errors import InvalidInput, TooLarge
 from sordino.plan import arithmetic
 from sordino.plan.beyond import MEASURED_ONLY, Measure
 from sordino.plan.bind import Asked, ask
-from sordino.plan.channels import Column, channels_of
+from sordino.plan.channels import Channel, Column, channels_of
 from sordino.plan.cost import Cost
 from sordino.plan.dialects import DEFAULT
 from sordino.plan.keys import Key, all_keys, bind_keys
 from sordino.plan.price import Price, price
 from sordino.plan.pricing import best_price
 from sordino.plan.relations import Whose
-from sordino.plan.releases import Beyond, Drawn, Keys, Release, Sums
+from sordino.plan.releases import Beyond, Drawn, Family, Keys, Release, Sums
 from sordino.plan.scaling import Term
 from sordino.plan.sensitivity import WEIGHT, Contribution, Norm
 from sordino.plan.statement import Statement, cell_sums, chosen_values, group_sums
@@ -46,6 +46,7 @@ __all__ = ["Plan", "make_plan"]
 _MOST_ROWS, _MOST_GROUPS = 2**20, 2**19
 _MOST_SQL = 2**22
 _MOST_DRAWS = 50_000
+_NORMS: dict[Family, Norm] = {"gaussian": "l2", "laplace": "l1"}
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Plan:
     statement: Statement | None
     note: str
     budget: BudgetShare
+    unread: tuple[str, ...]
+    """Public tables of the dataset that could not be read, so that their columns are as declared."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -165,6 +168,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     keys = bind_keys([(_key_name(query, key), typed(key, rows.read), rows.looked_up(key)) for key in query.keys])
     if query.having is not None:
         expect_listed_keys(query.having, _listed(query, keys))
+    _expect_values(keys, whose)
     private = any(key.private for key in keys)
     possible = None if private else len(all_keys(keys)) if keys else 1
     replaced = not keys and not whose.public and whose.neighbors is Neighbors.REPLACE
@@ -174,46 +178,84 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
     bounds = _tightened(whose, cost)
     who = Contribution(whose.neighbors, bounds, possible, bool(keys), whose.by_row, certain, whose.public)
     _expect_bounded(whose, who, [channel.partial.bounding for channel in channels] + ["scale"] * bool(columns))
-    weight = 1 if whose.by_row else WEIGHT
     key_cells = [key.sql for key in keys]
-
-    asked: list[Release] = []
-    terms: list[Term] = []
-    values: dict[str, exp.Expr] = {}
-    for i, channel in enumerate(channels):
-        several = len(channel.values) > 1
-        own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
-        quota = who.expect_quota(channel.partial.bounding)
-        term = Term(channel.partial, str(i), tuple(own), quota)
-        if channel.partial.bounding == "choose":
-            few = bounds.groups if possible is None or (bounds.groups or possible) < possible else None
-            alone = chosen_values(rows.lines(key_cells, own), term, few)
-            asked.append(Sums(f"s{i}", who, 1, None, channel, alone))
-            continue
-        unit = weight if quota.scaled or channel.partial.bounding == "scale" else 1
-        asked.append(Sums(f"s{i}", who, unit, None, channel))
-        terms.append(term)
-        values |= own
+    weight = 1 if whose.by_row else WEIGHT
+    drawn = []
     for i, column in enumerate(columns):
         lines = rows.lines(key_cells, {"q": column.value})
-        asked.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale"))))
-    if private:
-        asked.append(Keys("keys", who, weight, None))
-    measure = _measured(rows, who, terms, cost, drawn=bool(columns))
-    if measure is not None:
-        asked.append(Beyond("beyond", who, measure.unit, None, measure))
-    asked = [_divided(release, query, asked) if isinstance(release, Drawn) else release for release in asked]
+        drawn.append(Drawn(f"q{i}", who, weight, None, column, cell_sums(lines, "q", who.expect_quota("scale", "l1"))))
+    others: list[Release] = [*drawn, *([Keys("keys", who, weight, None)] if private else [])]
+    sums: dict[Norm, _Summed] = {}
+    for norm in _NORMS.values():
+        same = all(who.applied(channel.partial.bounding, norm) == bounds for channel in channels)
+        sums[norm] = sums["l2"] if same and sums else _summed(rows, who, channels, key_cells, cost, norm, drawn=bool(drawn))
+    asked: dict[Family, list[Release]] = {}
+    for family, norm in _NORMS.items():
+        measure = sums[norm].measure
+        beyond = [] if measure is None else [Beyond("beyond", who, measure.unit, None, measure)]
+        all_ = [*sums[norm].releases, *others, *beyond]
+        asked[family] = [_divided(release, query, all_) if isinstance(release, Drawn) else release for release in all_]
     best, note = best_price(asked, cost, meter, _errors(query, cost), _widths(query, cost))
 
-    statement = None
+    statement, norm = None, _NORMS[best.family]
+    terms, measure = sums[norm].terms, sums[norm].measure
     if terms or private or measure is not None:
-        norm: Norm = "l1" if best.family == "laplace" else "l2"
+        values = {name: value.copy() for name, value in sums[norm].values.items()}
         lines = rows.lines(key_cells, values, with_nobody=measure is not None and measure.nobody)
-        selections = [release.quota for release in asked if isinstance(release, Keys)]
+        selections = [release.quota for release in others if isinstance(release, Keys)]
         statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
-    plan = Plan(query, whose, cost, keys, who, best, statement, note, BudgetShare.of(best.charge, meter))
+    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
+    plan = Plan(query, whose, cost, keys, who, best, statement, note, BudgetShare.of(best.charge, meter), unread)
     _expect_small(plan)
     return plan
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """What is summed, under the bounds that suit noise of one norm: the releases, the terms of the statement that most of
+    them share, the values in its lines, and what is measured beside them.
+    """
+
+    releases: list[Sums]
+    terms: list[Term]
+    values: dict[str, exp.Expr]
+    measure: Measure | None
+
+
+def _summed(
+    rows: Asked,
+    who: Contribution,
+    channels: Sequence[Channel],
+    keys: Sequence[exp.Expr],
+    cost: Cost,
+    norm: Norm,
+    *,
+    drawn: bool,
+) -> _Summed:
+    releases: list[Sums] = []
+    terms: list[Term] = []
+    values: dict[str, exp.Expr] = {}
+    chosen: dict[Term, dict[str, exp.Expr]] = {}
+    for i, channel in enumerate(channels):
+        several, bounding = len(channel.values) > 1, channel.partial.bounding
+        own = {f"v{i}_{j}" if several else f"v{i}": value for j, value in enumerate(channel.values)}
+        quota = who.expect_quota(bounding, norm)
+        term = Term(channel.partial, str(i), tuple(own), quota)
+        if bounding == "choose":
+            few = who.applied(bounding, norm).groups
+            term = replace(term, groups=few if few is not None and (who.possible is None or few < who.possible) else None)
+            chosen[term] = own
+            copied = {name: value.copy() for name, value in own.items()}
+            releases.append(Sums(f"s{i}", who, 1, None, channel, chosen_values(rows.lines(keys, copied), term)))
+            continue
+        unit = WEIGHT if not who.by_row and (quota.scaled or bounding == "scale") else 1
+        releases.append(Sums(f"s{i}", who, unit, None, channel))
+        terms.append(term)
+        values |= own
+    measure = _measured(rows, who, [*terms, *chosen], cost, drawn=drawn)
+    for own in (chosen[term] for term in (() if measure is None else measure.terms) if term in chosen):
+        values |= own
+    return _Summed(releases, terms, values, measure)
 
 
 def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost, *, drawn: bool) -> Measure | None:
@@ -225,8 +267,19 @@ def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost,
         return Measure((), ends, nobody=False, by_row=True) if ends else None
     biting = tuple(term for term in terms if term.partial.bounding != "once" or term.quota.scaled)
     if drawn and not biting:
-        biting = (Term(Rows(), MEASURED_ONLY, (), who.expect_quota("clip")),)
+        biting = (Term(Rows(), MEASURED_ONLY, (), who.expect_quota("clip", "l1")),)
     return Measure(biting, ends, rows.keeps_nobody, by_row=False) if biting else None
+
+
+def _expect_values(keys: Sequence[Key], whose: Whose) -> None:
+    """Refuse keys that a public table lists, where it lists none: there would be no group to answer, for a price."""
+    for key in keys:
+        looked_up = key.looked_up
+        contents = None if looked_up is None else looked_up.table.contents
+        if looked_up is None or contents is None or whose.public or looked_up.column not in contents.empty:
+            continue
+        rule = f"its values are those of the public table {looked_up.table.name}, which has none there: no group is possible"
+        raise InvalidInput(f"GROUP BY {key.name}", rule, "Fill the table, or group by another column.")
 
 
 def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
@@ -314,7 +367,7 @@ def _expect_bounded(whose: Whose, who: Contribution, boundings: Sequence[Boundin
     """Refuse where nothing bounds how much of one person counts, or where a bound in use is very large."""
     if whose.by_row:
         return
-    if any(who.quota(bounding) is None for bounding in boundings):
+    if any(who.quota(bounding, "l2") is None for bounding in boundings):
         table = whose.tables[0]
         rule = "this query needs to know how many rows of one person count, and bounds are never guessed"
         hint = f"Add the line `max_rows = 10` under [tables.{table}], or pass max_rows=10 with the question."

@@ -21,7 +21,8 @@ from sordino.privacy.float_search import rough_log
 
 __all__ = ["best_price"]
 
-Asked = Sequence[Release]
+Asked = Mapping[Family, Sequence[Release]]
+"""What is released, as it suits each family of noise."""
 Errors = Callable[[Price], dict[str, float | None]]
 Widths = Callable[[Price, float], list[float]]
 """The half-widths of all that is shown, where they depend on the number of rows for one that is assumed."""
@@ -83,18 +84,18 @@ def _families(asked: Asked, cost: Cost, meter: TwoMeterFilter) -> list[Family]:
         return [cost.mechanism]
     return (
         ["laplace", "gaussian"]
-        if meter.free_delta and any(isinstance(one, Sums) and not one.public for one in asked)
+        if meter.free_delta and any(isinstance(one, Sums) and not one.public for one in asked["laplace"])
         else ["laplace"]
     )
 
 
 def _offer(asked: Asked, family: Family, epsilon: Fraction, cost: Cost, meter: TwoMeterFilter) -> Price:
     """The price of one family at one epsilon, with the delta for private keys that was asked for, or a share of the rest."""
-    delta = cost.delta
-    if delta is None and any(isinstance(one, Keys) and not one.public for one in asked):
+    delta, suited = cost.delta, asked[family]
+    if delta is None and any(isinstance(one, Keys) and not one.public for one in suited):
         left = _expect_delta(meter)
-        delta = _delta_for(price(asked, family, epsilon, meter.free_delta, left).charge, left, meter)
-    return price(asked, family, epsilon, meter.free_delta, delta or Fraction(0))
+        delta = _delta_for(price(suited, family, epsilon, meter.free_delta, left).charge, left, meter)
+    return price(suited, family, epsilon, meter.free_delta, delta or Fraction(0))
 
 
 def _expect_delta(meter: TwoMeterFilter) -> Fraction:
@@ -127,7 +128,7 @@ def _reaching(asked: Asked, family: Family, cost: Cost, meter: TwoMeterFilter, e
     def reaches(epsilon: Fraction) -> bool:
         return _within(errors(_offer(asked, family, epsilon, cost, meter)), cost)
 
-    if not all(one.public for one in asked) and not reaches(_MOST):
+    if not all(one.public for one in asked[family]) and not reaches(_MOST):
         rule = f"not even epsilon = {readable(_MOST)} reaches it"
         raise InvalidInput(f"error={_shown(cost)}", rule, "Allow a larger error.")
     low, high = _LEAST, _MOST

@@ -76,15 +76,19 @@ class Sums(_Priced):
         return self.channel.partial if self.share is None else self.channel.partial.suited(self.share.family)
 
     @property
+    def norm(self) -> Norm:
+        """That in which persons are bounded: the noise's own."""
+        return "l2" if self.share and self.share.family == "gaussian" else "l1"
+
+    @property
     def quota(self) -> Quota:
         """How much of one person counts."""
-        return self.who.expect_quota(self.partial.bounding)
+        return self.who.expect_quota(self.partial.bounding, self.norm)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """How far one person moves the vectors of all groups together."""
-        norm: Norm = "l2" if self.share and self.share.family == "gaussian" else "l1"
-        return bounding(self.partial, self.who, self.unit, norm)
+        return bounding(self.partial, self.who, self.unit, self.norm)
 
     @property
     def public(self) -> bool:
@@ -153,7 +157,7 @@ class Drawn(_Priced):
     @property
     def quota(self) -> Quota:
         """How much of one person counts."""
-        return self.who.expect_quota("scale")
+        return self.who.expect_quota("scale", "l1")
 
     @property
     def public(self) -> bool:

@@ -21,13 +21,15 @@ __all__ = ["Term", "bounded", "full", "least", "person_weight", "share_weight", 
 class Term:
     """Partial sums of columns of the lines: none where rows are counted; `name` begins the names of the sums.
 
-    `quota` is how much of one person counts for them.
+    `quota` is how much of one person counts for them. Where values are chosen, `groups` is in how many groups, None if in
+    all of them.
     """
 
     partial: Partial
     name: str
     columns: tuple[str, ...]
     quota: Quota
+    groups: int | None = None
 
     @property
     def sums(self) -> list[tuple[exp.Expr, str]]:
@@ -84,7 +86,9 @@ def size(term: Term) -> tuple[exp.Expr, int]:
             return whole(1), 1
         case "scale":
             return least(column(f"n{term.name}"), term.quota.each), 1
-        case "clip" | "choose":
+        case "choose":
+            return least(column(term.names[0]), term.quota.each), 1
+        case "clip":
             (name,), grids = term.names, term.partial.grids
             row = max((max(abs(grid.first), abs(grid.last)) for grid in grids), default=1)
             own = bounded(term, column(name), weighted=False)

@@ -46,6 +46,11 @@ class Searched:
         return self.persons * self.unit
 
     @property
+    def margin(self) -> float:
+        """How far the number of persons that is told to lie within or beyond may be off, 95 % of the time."""
+        return self.search.margin(self.price, self.moved, self.unit)
+
+    @property
     def charge(self) -> Charge:
         """What it takes from the meters: draws of bounded range, and Laplace noise."""
         draws, counts = self.price.draws, self.price.counts

@@ -61,14 +61,25 @@ class Contribution:
         """How many persons' contributions neighbours differ in: who is replaced leaves, and another one comes."""
         return 2 if self.neighbors is Neighbors.REPLACE else 1
 
-    def quota(self, bounding: Bounding) -> Quota | None:
+    def applied(self, bounding: Bounding, norm: Norm) -> Bounds:
+        """The bounds that are applied: for L1 only `rows` where it is as low with that alone (sensitivity.md, Lemma 3)."""
+        given = self.bounds
+        enough = norm == "l1" and given.rows is not None and self._total(bounding, given) == given.rows
+        return Bounds(given.rows) if enough else given
+
+    def _each(self, bounding: Bounding, given: Bounds) -> int | None:
+        return 1 if bounding == "once" else least(given.per_group, given.rows)
+
+    def _total(self, bounding: Bounding, given: Bounds) -> int | None:
+        each, groups = self._each(bounding, given), least(given.groups, self.possible)
+        return least(given.rows, None if each is None or groups is None else each * groups)
+
+    def quota(self, bounding: Bounding, norm: Norm) -> Quota | None:
         """How many rows count for partial sums that are bounded like this; None if nothing bounds them."""
         if self.by_row:
             return Quota(1, 1, 1, scaled=False)
-        given, possible = self.bounds, self.possible
-        each = 1 if bounding == "once" else least(given.per_group, given.rows)
-        groups = least(given.groups, possible)
-        total = least(given.rows, None if each is None or groups is None else each * groups)
+        given, possible = self.applied(bounding, norm), self.possible
+        each, total, groups = self._each(bounding, given), self._total(bounding, given), least(given.groups, possible)
         if each is None or total is None:
             return None
         scaled = possible is None or total < possible * each
@@ -76,9 +87,9 @@ class Contribution:
             groups = least(groups, total)
         return Quota(min(each, total), total, groups if bounding == "choose" or not scaled else None, scaled)
 
-    def expect_quota(self, bounding: Bounding) -> Quota:
+    def expect_quota(self, bounding: Bounding, norm: Norm) -> Quota:
         """The same where a plan has found that there is one."""
-        quota = self.quota(bounding)
+        quota = self.quota(bounding, norm)
         if quota is None:
             raise AssertionError("nothing bounds how much of one person counts")
         return quota
@@ -123,7 +134,7 @@ def bounding(partial: Partial, who: Contribution, weight: int, norm: Norm) -> Se
     """
     if who.public:
         return Sensitivity(0, 0, 0, 0)
-    quota = who.expect_quota(partial.bounding)
+    quota = who.expect_quota(partial.bounding, norm)
     found = _within(partial, who, quota, weight)
     if norm == "l1" or not quota.scaled or partial.bounding == "choose":
         return found

@@ -127,15 +127,16 @@ def group_sums(
     made = _statement(result, keys, sums, lines, measure)
     found_of = made.select
     if measure is not None:
-        weights += _weights(_besides(terms, measure), norm)
+        weights += _weights(_besides(terms, measure), "l1")  # as draws are
         persons = select([column("u"), *weights, *measure.of_persons()], "shares", where=named_only, group=["u"])
         found_of = _with(found_of, "persons", persons)
     return replace(made, select=_with(found_of, "shares", shares))
 
 
 def _weights(terms: Sequence[Term], norm: Norm) -> list[exp.Expr]:
-    """The weights of one person, over all its shares, for the terms that need them."""
-    return [named(person_weight(*size(term), term.quota, norm), f"w{term.name}") for term in terms if term.quota.scaled]
+    """The weights of one person, over all its shares, for the terms that need them; values are chosen, not weighed."""
+    scaled = [term for term in terms if term.quota.scaled and term.partial.bounding != "choose"]
+    return [named(person_weight(*size(term), term.quota, norm), f"w{term.name}") for term in scaled]
 
 
 def _besides(terms: Sequence[Term], measure: Measure | None) -> list[Term]:
@@ -167,12 +168,12 @@ def _statement(
     return Statement(whole_, len(keys), max(len(sums), 1), lines.lists, len(numbers))
 
 
-def chosen_values(lines: Lines, term: Term, groups: int | None) -> Statement:
-    """The number of different values in each group, of which a person has no more than the quota, in at most `groups`.
+def chosen_values(lines: Lines, term: Term) -> Statement:
+    """The number of different values in each group, of which a person has no more than the quota.
 
     Which ones is decided by a hash of the person and the value, or the group: the same for any order of rows.
     """
-    (value,), quota = term.columns, term.quota
+    (value,), quota, groups = term.columns, term.quota, term.groups
     keys: list[exp.Expr] = [column(key) for key in lines.keys]
     result = [*keys, *(named(s, name) for s, name in term.sums)]
     if not lines.person:
@@ -194,10 +195,13 @@ def chosen_values(lines: Lines, term: Term, groups: int | None) -> Statement:
     return Statement(_with(counted, "pairs", pairs), len(keys), 1, lines.lists)
 
 
-def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Expr:
-    """The place of a person's row among those within the same, by the hash of the person and some columns, then by these."""
+def _rank(function: str, within: Sequence[str], names: Sequence[str], first: Sequence[exp.Expr] = ()) -> exp.Expr:
+    """The place of a person's row among those within the same, by the hash of the person and some columns, then by these.
+
+    What comes `first` counts before the hash.
+    """
     text = exp.func("CONCAT_WS", exp.Literal.string("|"), *(exp.cast(column(name), "TEXT") for name in ("u", *names)))
-    order = exp.Order(expressions=[exp.Ordered(this=part) for part in (exp.MD5(this=text), *map(column, names))])
+    order = exp.Order(expressions=[exp.Ordered(this=part) for part in (*first, exp.MD5(this=text), *map(column, names))])
     return exp.Window(this=exp.Anonymous(this=function), partition_by=list(map(column, within)), order=order)
 
 
@@ -274,7 +278,16 @@ def _shares(lines: Lines, terms: Sequence[Term], measure: Measure | None) -> exp
         sums += [named(s, name) for s, name in term.sums]
         if term.partial.bounding == "scale":
             sums.append(named(term.rows, f"n{term.name}"))
-    return _by(lines.keys, [column("u"), *(column(key) for key in lines.keys), *sums], lines, "u")
+    shares = _by(lines.keys, [column("u"), *(column(key) for key in lines.keys), *sums], lines, "u")
+    few = [term for term in _besides(terms, measure) if term.groups is not None]
+    return select([exp.Star(), *(_place(term, lines.keys) for term in few)], shares, "own") if few else shares
+
+
+def _place(term: Term, keys: Sequence[str]) -> exp.Expr:
+    """The place of a person's group among those from which its values are chosen; groups without a value come last."""
+    empty = exp.EQ(this=column(term.names[0]), expression=whole(0))
+    last = exp.Case(ifs=[exp.If(this=empty, true=whole(1))], default=whole(0))
+    return named(_rank("ROW_NUMBER", ["u"], keys, [last]), f"g{term.name}")
 
 
 def _by(keys: Sequence[str], items: Sequence[exp.Expr], lines: Lines, *more: str) -> exp.Select:

@@ -12,7 +12,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from sordino.accounting.budget_share import BudgetShare
 from sordino.accounting.charge import NOTHING, Charge
+from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput
 from sordino.plan.bind import Asked, ask
 from sordino.plan.cost import Cost
@@ -43,7 +45,10 @@ _QUESTIONS = 10
 
 @dataclass(frozen=True)
 class SuggestionPlan:
-    """What is searched, and for which later question; `table` is the table as declared."""
+    """What is searched, and for which later question; `table` is the table as declared. Printing it explains it.
+
+    `budget` is which part of the budget it takes; nothing here is from data.
+    """
 
     table: Table
     whose: Whose
@@ -51,11 +56,12 @@ class SuggestionPlan:
     keys: tuple[str, ...]
     epsilon: Fraction
     query_epsilon: Fraction
+    budget: BudgetShare
 
     @property
     def charge(self) -> Charge:
         """What all searches take from the meters."""
-        return sum((one.charge for one in self.searched), NOTHING)
+        return _charge(self.searched)
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -79,9 +85,23 @@ class SuggestionPlan:
         """What is offered for it, the same text for the same offer."""
         return f"epsilon={self.epsilon}, query_epsilon={self.query_epsilon}"
 
+    def explain(self, *, folded: bool = True) -> str:
+        """The plan in words."""
+        from sordino.plan.explain import explain_suggestion
+
+        return explain_suggestion(self, folded=folded)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+def _charge(searched: Sequence[Searched]) -> Charge:
+    return sum((one.charge for one in searched), NOTHING)
+
 
 def plan_suggestion(
     dataset: Dataset,
+    meter: TwoMeterFilter,
     table: str | None,
     *,
     epsilon: Any,
@@ -89,7 +109,10 @@ def plan_suggestion(
     keys: Sequence[ColumnLike] = (),
     query_epsilon: Any = None,
 ) -> SuggestionPlan:
-    """The plan of a suggestion for one table: how many rows and groups of a person, and limits of some columns."""
+    """The plan of a suggestion for one table: how many rows and groups of a person, and limits of some columns.
+
+    It is told as a part of what the `meter` allows.
+    """
     price = Cost.offered(epsilon=epsilon).epsilon or Fraction(0)
     declared = _table(dataset, table)
     rows = ask(tree.Query(tree.Table(declared.name), ()), dataset)
@@ -106,7 +129,8 @@ def plan_suggestion(
         raise InvalidInput(f"nothing to suggest for {declared.name}", rule, "Name columns to look for narrower limits.")
     each = Price(price / len(makers), _COUNTING, later)
     searched = tuple(make(each) for make in makers)
-    return SuggestionPlan(declared, rows.whose, searched, tuple(key.name for key in bound), price, later)
+    share = BudgetShare.of(_charge(searched), meter)
+    return SuggestionPlan(declared, rows.whose, searched, tuple(key.name for key in bound), price, later, share)
 
 
 def _table(dataset: Dataset, name: str | None) -> Table:

@@ -105,7 +105,11 @@ class Search(ABC):
         parts = [int(part.sum(dtype=np.int64)) for part in (weights[:first], weights[first:last], weights[last:])]
         noise = Laplace(moved / price.counts)
         below, inside, above = (int(count) / unit for count in noise.release(narrow(parts)).tolist())
-        return Found(lower, upper, below, inside, above, float(noise.interval(Fraction(19, 20))) / unit)
+        return Found(lower, upper, below, inside, above, self.margin(price, moved, unit))
+
+    def margin(self, price: Price, moved: int, unit: int) -> float:
+        """How far each of the three numbers of persons may be off, 95 % of the time."""
+        return float(Laplace(moved / price.counts).interval(Fraction(19, 20))) / unit
 
 
 @dataclass(frozen=True)

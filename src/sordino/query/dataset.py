@@ -107,12 +107,15 @@ class Via:
 class Contents:
     """The rows of a public table, read by an engine, in the columns that can be keys.
 
-    `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them.
+    `filled` are the columns whose values or bounds the owner did not declare, so that the table itself tells them, and
+    `empty` those in which it has no value at all. `failed` says that it could not be read, so that it is as declared.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     filled: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+    failed: bool = False
 
     def combinations(self, columns: Sequence[str]) -> list[tuple[Value, ...]]:
         """The values that these columns have together, each combination once, none with a NULL."""

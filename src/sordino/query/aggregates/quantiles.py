@@ -32,7 +32,17 @@ FINENESS = 1024
 MOST_POSITIONS = 2**50
 
 MOST_TOGETHER = 3
-"""Up to so many levels each is drawn together with its interval; of more, the estimates share the steps of a descent."""
+"""Up to so many levels each is drawn together with its interval; of more, the estimates share the steps of a descent, and
+the intervals one draw."""
+
+_POINTS = Fraction(2, 3)
+"""Of more levels: the part of the rate that draws the estimates."""
+
+_WIDENINGS = tuple(1.4**i / 2**20 for i in range(42))
+"""Of more levels: by how much each may be off, as a part of all weight. The last rung besides is the whole grid."""
+
+_TAIL = 2
+"""How much faster values may grow beyond the outermost levels than towards the next ones."""
 
 _STRETCHES = (*range(12), *range(12, 160, 4))
 """Where distances are cut into stretches, in halves of an e-fold of probability beyond the best: as fine as pays."""
@@ -94,34 +104,36 @@ def noisy_quantiles(
 
 def _estimates(spread: _Spread, told: QuantileDraw, bits: Bits) -> tuple[QuantileEstimate, ...]:
     asked = sorted(set(told.levels))
-    drawn_cuts = _with_offsets(spread, asked, told.rate, told.confidence, bits)
+    drawn_cuts = _with_ends(spread, asked, told.rate, told.confidence, bits)
     found = {}
-    for level, (cut, offset), nth in zip(asked, drawn_cuts, sorted(cut for cut, _ in drawn_cuts), strict=True):
+    for level, (_, start, end), nth in zip(asked, drawn_cuts, sorted(cut for cut, *_ in drawn_cuts), strict=True):
         value = min(nth // FINENESS, told.positions - 1)
-        low, high = max(cut - offset, 0) // FINENESS, (min(cut + offset, spread.last) - 1) // FINENESS
+        low, high = max(start, 0) // FINENESS, (min(end, spread.last) - 1) // FINENESS
         found[level] = QuantileEstimate(value, min(low, value), max(high, value))
     return tuple(found[level] for level in told.levels)
 
 
-def _with_offsets(
+def _with_ends(
     spread: _Spread, levels: list[Fraction], rate: Fraction, confidence: Number | None, bits: Bits
-) -> list[tuple[int, int]]:
-    """A cut for each level, and how far its interval reaches to both sides."""
+) -> list[tuple[int, int, int]]:
+    """A cut for each level, and the ends of its interval."""
     points, intervals = _shares(len(levels), confidence)
+    if confidence is not None and len(levels) <= MOST_TOGETHER:
+        both = [_Ladder.of(spread, level, rate * intervals, confidence).draw_both(bits) for level in levels]
+        return [(cut, cut - offset, cut + offset) for cut, offset in both]
+    cuts = _Descent(spread, tuple(levels), rate * points, bits).cuts()
     if confidence is None:
-        return [(cut, spread.last) for cut in _Descent(spread, tuple(levels), rate / points, bits).cuts()]
-    ladders = [_Ladder.of(spread, level, rate / intervals, confidence) for level in levels]
-    if len(levels) <= MOST_TOGETHER:
-        return [ladder.draw_both(bits) for ladder in ladders]
-    cuts = _Descent(spread, tuple(levels), rate / points, bits).cuts()
-    return [(cut, ladder.draw_offset(cut, bits)) for ladder, cut in zip(ladders, cuts, strict=True)]
+        return [(cut, 0, spread.last) for cut in cuts]
+    ends = _Widening.of(spread, tuple(levels), rate * intervals, confidence).draw(cuts, bits)
+    return [(cut, *own) for cut, own in zip(cuts, ends, strict=True)]
 
 
-def _shares(levels: int, confidence: Number | None) -> tuple[int, int]:
-    """Into how many parts the rate is divided, for a step towards the estimates and for one interval: Theorem 3."""
+def _shares(levels: int, confidence: Number | None) -> tuple[Fraction, Fraction]:
+    """The parts of the rate for one step towards the estimates, and for one draw of intervals: Theorem 3."""
+    depth = levels.bit_length()
     if confidence is None:
-        return levels.bit_length(), 1
-    return (levels, levels) if levels <= MOST_TOGETHER else (2 * levels.bit_length(), 2 * levels)
+        return Fraction(1, depth), Fraction(0)
+    return (Fraction(1, levels), Fraction(1, levels)) if levels <= MOST_TOGETHER else (_POINTS / depth, 1 - _POINTS)
 
 
 @dataclass(frozen=True)
@@ -343,11 +355,87 @@ class _Ladder:
             if distance is not None and (distance <= off or happens(self.slope * (distance - off), bits)):
                 return cut, self.offsets[rung]
 
-    def draw_offset(self, cut: int, bits: Bits) -> int:
-        """An offset for a cut that is known, in proportion to exp(-slope distance)."""
-        distances = [self.distance(cut, rung) for rung in range(len(self.offsets))]
-        known = [distance for distance in distances if distance is not None]
-        return self.offsets[draw([1] * len(known), known, self.slope, bits)]
+
+@dataclass(frozen=True)
+class _Widening:
+    """Intervals around the cuts of several levels, which one rung widens together: from the cuts where p - w and p + w are
+    guessed to be to those of the next rung, w growing.
+
+    The guess lies on the lines between the cuts, beyond the outermost ones on those towards the next, grown by `_TAIL`.
+    The margin of a rung is the least over all levels; the rest is as in `_Ladder`.
+    """
+
+    spread: _Spread
+    levels: tuple[Fraction, ...]
+    slope: Fraction
+    slack: int
+
+    @classmethod
+    def of(cls, spread: _Spread, levels: tuple[Fraction, ...], rate: Fraction, confidence: Number) -> _Widening:
+        slope = rate / (FINENESS * 2 * max(max(level, 1 - level) for level in levels) * _common(levels))
+        return cls(spread, levels, slope, _slack(len(_WIDENINGS) + 1, slope, confidence))
+
+    def ends(self, cuts: list[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The ends of all intervals, one row for each rung; each rung's hold those of the rung before."""
+        last, levels, at = self.spread.last, np.array([float(level) for level in self.levels]), np.array(cuts, np.float64)
+        widths = np.array(_WIDENINGS)[:, None]
+        lower = _guessed(levels - widths, levels, at)
+        upper = -_guessed(-levels - widths, -levels[::-1], -at[::-1])
+        low = np.where(levels - widths > 0, np.clip(np.floor(lower), 0, at), 0).astype(np.int64)
+        high = np.where(levels + widths < 1, np.clip(np.ceil(upper), at, last), last).astype(np.int64)
+        whole = np.full((1, len(cuts)), last, np.int64)
+        low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
+        return np.concatenate([low, 0 * whole]), np.concatenate([high, whole])
+
+    def margins(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> list[int | None]:
+        """For each rung by how much all ends are beyond their quantiles, in units of 1/(common denominator FINENESS); None
+        where all are the grid's.
+        """
+        common, total = _common(self.levels), int(self.spread.ends[-1])
+        targets = np.array([int(level * common) * total for level in self.levels], self.spread.ends.dtype)
+        inside = np.stack([low > 0, high < self.spread.last])
+        beyond = np.stack([targets - common * self._below(low), common * self._below(high) - targets])
+        least = np.where(inside, beyond, common * total + 1).min(axis=(0, 2))
+        counts = inside.sum(axis=(0, 2)).tolist()
+        return [int(margin) if some else None for margin, some in zip(least.tolist(), counts, strict=True)]
+
+    def _below(self, cuts: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return self.spread.below(cuts.ravel()).reshape(cuts.shape)
+
+    def distances(self, margins: list[int | None]) -> list[int]:
+        """How far each rung is from the one that is wanted, up to the first that is the whole grid."""
+        found: list[int] = []
+        before: int | None = 0
+        for margin in margins:
+            if before is None:
+                break
+            lack = 0 if margin is None else self.slack - margin
+            found.append(max(0, lack, before - self.slack))
+            before = margin
+        return found
+
+    def draw(self, cuts: list[int], bits: Bits) -> list[tuple[int, int]]:
+        """The ends of all intervals, for cuts that are known: a rung in proportion to exp(-slope distance)."""
+        low, high = self.ends(cuts)
+        distances = self.distances(self.margins(low, high))
+        rung = draw([1] * len(distances), distances, self.slope, bits)
+        return list(zip(low[rung].tolist(), high[rung].tolist(), strict=True))
+
+
+def _common(levels: tuple[Fraction, ...]) -> int:
+    return math.lcm(*(level.denominator for level in levels))
+
+
+def _guessed(
+    wanted: npt.NDArray[np.float64], levels: npt.NDArray[np.float64], at: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Where levels lie that are below some known ones: on the lines between these; before the first one as far, times
+    `_TAIL`, as as much above it; before all where that is above the last one.
+    """
+    missing = np.maximum(levels[0] - wanted, 0)
+    mirrored = at[0] - _TAIL * (np.interp(levels[0] + missing, levels, at) - at[0])
+    inner = np.where(missing > 0, mirrored, np.interp(wanted, levels, at))
+    return np.where(levels[0] + missing > levels[-1], -np.inf, inner)
 
 
 def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)) -> float:
@@ -356,7 +444,7 @@ def rank_error(rate: Fraction, confidence: Number = 0.95, *, levels: int = 1, le
     For previews: it is what to expect of one draw, not a guarantee for all data.
     """
     alpha = 1 - open_unit("confidence", confidence).upper
-    spread = 2 * max(level, 1 - level) * _shares(levels, confidence)[0]
+    spread = 2 * max(level, 1 - level) / _shares(levels, confidence)[0]
     return float(spread / rate) * -math.log(alpha) * 1.17
 
 
@@ -370,6 +458,10 @@ def rank_bound(rate: Fraction, positions: int, confidence: Number = 0.95, *, lev
 def interval_rank(
     rate: Fraction, positions: int, confidence: Number = 0.95, *, levels: int = 1, level: Fraction = Fraction(1, 2)
 ) -> float:
-    """The half-width of an interval to expect, in units of weight between the estimate and each end."""
-    spread = 2 * max(level, 1 - level) * _shares(levels, confidence)[1]
-    return _slack(len(_offsets(positions)), rate / spread, confidence) * 1.3
+    """The half-width of an interval to expect, in units of weight between the estimate and each end.
+
+    Of more than three levels it is that of the level which needs the widest one.
+    """
+    together = levels <= MOST_TOGETHER
+    spread = (2 * max(level, 1 - level) if together else 2) / _shares(levels, confidence)[1]
+    return _slack(len(_offsets(positions)) if together else len(_WIDENINGS) + 1, rate / spread, confidence) * 1.3
