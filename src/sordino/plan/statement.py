@@ -25,6 +25,7 @@ from sordino.plan.dialects import DEFAULT, writer
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
 from sordino.plan.scaling import Term, bounded, full, least, person_weight, share_weight, size
 from sordino.plan.sensitivity import WEIGHT, Norm, Quota
+from sordino.query.meaning.neutral import WideDiv
 
 __all__ = ["Lines", "Statement", "Values", "cell_sums", "chosen_values", "group_sums"]
 
@@ -220,7 +221,7 @@ def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     owned = owned.join(exp.Table(this=identifier("heavy")), using=[identifier("u")], join_type="INNER", copy=False)
     person = full(column("w0")) if quota.scaled else whole(WEIGHT)
     few = least(column("n"), quota.each)
-    weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
+    weight = WideDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
     lighter = [exp.LT(this=exp.Paren(this=weight.copy()), expression=whole(WEIGHT))]
     light = select([*(column(name) for name in owner), named(weight, "w")], "owned", where=lighter)
     if quota.scaled:
