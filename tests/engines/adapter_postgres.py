@@ -13,8 +13,10 @@ import pyarrow as pa
 from engine_reference import named_only
 from ledger.postgres_server import PostgresServer
 from sordino.audit.replayed.distances import Exactly, exactly
+from sordino.engines.engine import Exact
 from sordino.engines.postgres import Postgres
 from sordino.plan.plan import Plan
+from sordino.plan.statement import Statement
 from sordino.query.dataset import Source, Table
 from sordino.release import exact_groups
 
@@ -87,6 +89,11 @@ class Adapter:
         with self.engine.snapshot(plan.statements) as run:
             groups = exact_groups(plan, [run(statement) for statement in plan.statements])
         return named_only(plan, exactly(groups))
+
+    def exact(self, statement: Statement) -> Exact:
+        """What one statement gives."""
+        assert self.engine is not None
+        return self.engine.run(statement)
 
     def close(self) -> None:
         """The server stays for other tests of this process."""

@@ -307,8 +307,9 @@ def _pow(writer: Any, node: exp.Pow) -> str:
         arms = [
             f"{x} = {_double(math.nan)} OR {y} = {_double(math.nan)} THEN NULL",
             f"{y} = 0 OR {x} = 1 THEN {one}",
-            f"ABS({x}) = {_INFINITY} OR ABS({y}) = {_INFINITY} THEN POWER({x}, {y})",
             f"{x} = 0 THEN CASE WHEN {y} > 0 THEN {zero} ELSE {_INFINITY} END",
+            f"ABS({x}) = {_INFINITY} AND {y} <> FLOOR({y}) THEN CASE WHEN {y} > 0 THEN {_INFINITY} ELSE {zero} END",
+            f"ABS({x}) = {_INFINITY} OR ABS({y}) = {_INFINITY} THEN POWER({x}, {y})",
             f"{x} < 0 AND {y} <> FLOOR({y}) THEN NULL",
             f"ABS({y}) > 1e20 THEN CASE WHEN ABS({x}) = 1 THEN {one} ELSE {beyond} END",
             f"ABS({y}) < 1e-20 THEN {one}",
@@ -457,7 +458,7 @@ class _Writer(PostgresGenerator):
         exp.Table: _table,
         exp.TimestampTrunc: _trunc,
         exp.TryCast: _try_cast,
-        exp.Upper: _letters("UPPER"),
+        exp.Upper: lambda writer, node: f"REPLACE({_letters('UPPER')(writer, node)}, 'ß', 'ẞ')",  # as DuckDB does
     }
 
 
