@@ -305,7 +305,7 @@ def _pow(writer: Any, node: exp.Pow) -> str:
         beyond = f"CASE WHEN ({y} > 0) = (ABS({x}) > 1) THEN {_INFINITY} ELSE {zero} END"
         size = f"{y} * LN(ABS({x}))"
         arms = [
-            f"{x} = {_double(math.nan)} OR {y} = {_double(math.nan)} THEN NULL",
+            f"{x} IS NULL OR {y} IS NULL OR {x} = {_double(math.nan)} OR {y} = {_double(math.nan)} THEN NULL",
             f"{y} = 0 OR {x} = 1 THEN {one}",
             f"{x} = 0 THEN CASE WHEN {y} > 0 THEN {zero} ELSE {_INFINITY} END",
             f"ABS({x}) = {_INFINITY} AND {y} <> FLOOR({y}) THEN CASE WHEN {y} > 0 THEN {_INFINITY} ELSE {zero} END",
