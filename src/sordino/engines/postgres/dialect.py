@@ -161,7 +161,9 @@ def _exact_sign(x: str, y: str) -> str:
     """x * y - 1, exactly, where x * y is rounded to 1: each factor is split into two halves whose products are exact."""
     split = _double(2.0**27 + 1)
     halves = f"SELECT x, y, {split} * x - ({split} * x - x) AS g, {split} * y - ({split} * y - y) AS h"
-    parts = f"SELECT g, h, x - g AS i, y - h AS j FROM ({halves} FROM (SELECT {x} AS x, {y} AS y OFFSET 0) AS k OFFSET 0) AS l"
+    parts = (
+        f"SELECT g, h, x - g AS i, y - h AS j FROM ({halves} FROM (SELECT {x} AS x, {y} AS y OFFSET 0) AS k OFFSET 0) AS l"
+    )
     return f"(SELECT ((g * h - 1) + g * j + i * h) + i * j FROM ({parts} OFFSET 0) AS m)"
 
 

@@ -119,7 +119,9 @@ class Postgres:
         can = [name for name, relation in self._relations.items() if relation.writable]
         if self._is_superuser or can:
             able = "is a superuser" if self._is_superuser else f"may write to {', '.join(map(show, can))}"
-            text = f"The role {show(self._user)} {able}. Sordino only reads: ask with a role that has SELECT and nothing else."
+            text = (
+                f"The role {show(self._user)} {able}. Sordino only reads: ask with a role that has SELECT and nothing else."
+            )
             warnings.warn(text, DeclarationWarning, stacklevel=2)
 
     def expect_unchanged(self) -> None:
@@ -180,7 +182,11 @@ class Postgres:
         except psycopg.errors.LockNotAvailable:
             return _unavailable(self._what, "another program is altering a table")
         if rewritten(connection.ask, [relation.oid for relation in self._relations.values()]):
-            return self._changed() if self._kept(facts_of(connection.ask, self._here)) != self._facts else _rewritten(self._what)
+            return (
+                self._changed()
+                if self._kept(facts_of(connection.ask, self._here)) != self._facts
+                else _rewritten(self._what)
+            )
         if self._kept(facts_of(connection.ask, self._here)) != self._facts:
             return self._changed()
         for statement in statements:
@@ -295,4 +301,3 @@ def _seconds(value: object) -> float | None:
         rule = "a deadline is a number of seconds, from 0.001 to 2,000,000"
         raise InvalidInput(f"deadline = {show(value)}", rule, "Pass deadline=60 or the like, or leave it out.")
     return float(value)
-

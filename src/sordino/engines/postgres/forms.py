@@ -69,7 +69,9 @@ def identity(kind: str, raw: str) -> Identity | None:
     if name == "bytea":  # spelled as DuckDB does
         short = f"CASE WHEN OCTET_LENGTH({raw}) <= {_LONGEST_CELL} THEN UPPER(ENCODE({raw}, 'hex')) END"
         return Identity(f'({short} COLLATE "C")', "BLOB")
-    if name == "numeric":  # with as many places as its column has, else without zeros at the end: equal ones are spelled alike
+    if (
+        name == "numeric"
+    ):  # with as many places as its column has, else without zeros at the end: equal ones are spelled alike
         return Identity(raw, kind.upper()) if _digits(kind) else Identity(f"TRIM_SCALE({raw})", "NUMERIC")
     return None
 
@@ -145,5 +147,7 @@ def convertible(kind: str) -> str:
     if kinds and name not in ("real", "double precision", "numeric"):
         return f"It can be declared as {' or '.join(kinds)}; else convert it in the database."
     if kinds:
-        return 'It can be declared as "float"; for whole numbers or persons convert it in the database: ALTER ... TYPE bigint.'
+        return (
+            'It can be declared as "float"; for whole numbers or persons convert it in the database: ALTER ... TYPE bigint.'
+        )
     return "No declared type reads it. Convert it in the database to whole numbers, text, dates or the like."
