@@ -70,7 +70,7 @@ def _with(writer: Any, value: exp.Expr, build: Callable[[str], str]) -> str:
 
 def _named(written: str, build: Callable[[str], str]) -> str:
     name = f"w{sha256(written.encode()).hexdigest()[:10]}"
-    return f"(SELECT {build(name)} FROM (SELECT {written} AS {name} OFFSET 0) AS t)"
+    return f"(SELECT {build(name)} FROM (SELECT {written} AS {name} OFFSET 0) AS t)"  # noqa: S608
 
 
 def _known(node: exp.Expr) -> float | None:
@@ -149,7 +149,8 @@ def _product(a: str, b: str) -> str:
     plain, x, y = f"{a} * {b}", f"(ABS({a}) * {_power(537)})", f"(ABS({b}) * {_power(538)})"
     large = f"ABS({a}) > 1 AND ABS({b}) > 1 AND ABS({a}) <= {_FINITE} AND ABS({b}) <= {_FINITE}"
     too = f"(ABS({a}) * {_power(-512)}) * (ABS({b}) * {_power(-512)}) >= 1"
-    small = f"{a} <> 0 AND {b} <> 0 AND ABS({a}) < 1 AND ABS({b}) < 1 AND (ABS({a}) < {_power(-500)} OR ABS({b}) < {_power(-500)})"
+    small = f"{a} <> 0 AND {b} <> 0 AND ABS({a}) < 1 AND ABS({b}) < 1"
+    small += f" AND (ABS({a}) < {_power(-500)} OR ABS({b}) < {_power(-500)})"
     # in the very middle between 0 and the least double the rounded product is 1: there the exact one decides
     middle = f"CASE WHEN {_exact_sign(x, y)} <= 0 THEN {_double(0.0)} ELSE SIGN({a}) * SIGN({b}) * {_double(5e-324)} END"
     tiny = f"CASE WHEN {x} * {y} < 1 THEN {_double(0.0)} WHEN {x} * {y} = 1 THEN {middle} ELSE {plain} END"
@@ -161,10 +162,9 @@ def _exact_sign(x: str, y: str) -> str:
     """x * y - 1, exactly, where x * y is rounded to 1: each factor is split into two halves whose products are exact."""
     split = _double(2.0**27 + 1)
     halves = f"SELECT x, y, {split} * x - ({split} * x - x) AS g, {split} * y - ({split} * y - y) AS h"
-    parts = (
-        f"SELECT g, h, x - g AS i, y - h AS j FROM ({halves} FROM (SELECT {x} AS x, {y} AS y OFFSET 0) AS k OFFSET 0) AS l"
-    )
-    return f"(SELECT ((g * h - 1) + g * j + i * h) + i * j FROM ({parts} OFFSET 0) AS m)"
+    given = f"(SELECT {x} AS x, {y} AS y OFFSET 0) AS k"
+    parts = f"SELECT g, h, x - g AS i, y - h AS j FROM ({halves} FROM {given} OFFSET 0) AS l"  # noqa: S608
+    return f"(SELECT ((g * h - 1) + g * j + i * h) + i * j FROM ({parts} OFFSET 0) AS m)"  # noqa: S608
 
 
 def _quotient(a: str, b: str) -> str:
@@ -190,7 +190,7 @@ def _let(writer: Any, node: Let) -> str:
             return exp.Paren(this=node.this.copy()) if is_name else found
 
         return f"({writer.sql(node.expression.copy().transform(put))})"
-    return f"(SELECT {writer.sql(node.expression)} FROM (SELECT {writer.sql(node.this)} AS v OFFSET 0) AS t)"
+    return f"(SELECT {writer.sql(node.expression)} FROM (SELECT {writer.sql(node.this)} AS v OFFSET 0) AS t)"  # noqa: S608
 
 
 def _text_list(writer: Any, node: TextList) -> str:
@@ -444,7 +444,7 @@ class _Writer(PostgresGenerator):
         exp.Extract: _extract,
         exp.Greatest: _called("GREATEST"),
         exp.ILike: _ilike,
-        exp.Identifier: lambda writer, node: quoted(node.this) if node.args.get("quoted") else str(node.this),
+        exp.Identifier: lambda _, node: quoted(node.this) if node.args.get("quoted") else str(node.this),
         exp.IntDiv: lambda writer, node: f"{writer.sql(node.this)} / {writer.sql(node.expression)}",
         exp.IsNan: lambda writer, node: f"{writer.sql(node.this)} = {_double(math.nan)}",
         exp.Least: _called("LEAST"),

@@ -119,13 +119,11 @@ class Postgres:
         can = [name for name, relation in self._relations.items() if relation.writable]
         if self._is_superuser or can:
             able = "is a superuser" if self._is_superuser else f"may write to {', '.join(map(show, can))}"
-            text = (
-                f"The role {show(self._user)} {able}. Sordino only reads: ask with a role that has SELECT and nothing else."
-            )
+            text = f"The role {show(self._user)} {able}. Sordino only reads: use a role that has SELECT and nothing else."
             warnings.warn(text, DeclarationWarning, stacklevel=2)
 
     def expect_unchanged(self) -> None:
-        """Refuse if a table was dropped, replaced or altered since, or a public file changed; by a transaction of its own."""
+        """Refuse if a table was dropped, replaced or altered since, or a public file changed; asked on its own."""
         with self.snapshot():
             pass
 

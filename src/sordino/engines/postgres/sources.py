@@ -30,7 +30,7 @@ SELECT w.i, c.oid::bigint, c.relkind::text, c.relpersistence::text, row_security
     EXISTS (SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class l ON l.oid = p.relid
         WHERE l.relkind NOT IN ('r', 'p') OR row_security_active(l.oid)) AND c.relkind = 'p',
     has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'),
-    has_table_privilege(c.oid, 'SELECT'),
+    has_table_privilege(c.oid, 'SELECT') AND c.relkind IN ('r', 'p'),
     has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
         OR has_any_column_privilege(c.oid, 'INSERT, UPDATE')
 FROM unnest(CAST($1 AS TEXT[]), CAST($2 AS TEXT[])) WITH ORDINALITY AS w(s, t, i)
@@ -48,7 +48,8 @@ based AS (
     FROM based b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
 )
 SELECT b.i, b.attnum, b.name, b.made, CASE WHEN t.typtype = 'e' THEN 'enum'
-    WHEN t.typnamespace = CAST('pg_catalog' AS REGNAMESPACE) THEN format_type(b.type, b.size) ELSE 'another type' END, b.readable
+    WHEN t.typnamespace = CAST('pg_catalog' AS REGNAMESPACE) THEN format_type(b.type, b.size)
+    ELSE 'another type' END, b.readable
 FROM based b JOIN pg_type t ON t.oid = b.type WHERE t.typtype <> 'd' ORDER BY b.i, b.attnum
 """
 _UNIQUE = """
@@ -64,8 +65,11 @@ LEFT JOIN pg_class l ON l.oid = t.relid
 WHERE l.oid IS NULL OR (l.relkind IN ('r', 'm') AND l.relfilenode <> 0
     AND l.relfilenode IS DISTINCT FROM pg_relation_filenode(l.oid))
 """
-_NEAR = "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN \
-('r', 'p', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND has_table_privilege(c.oid, 'SELECT')"
+_NEAR = """
+SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+    AND has_table_privilege(c.oid, 'SELECT')
+"""
 _KINDS = {"v": "a view", "f": "a foreign table", "m": "a materialized view"}
 
 
