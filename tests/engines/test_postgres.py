@@ -437,7 +437,8 @@ def test_settings_of_the_server_do_not_change_what_is_meant(admin: Any) -> None:
                 "transform_null_equals = on", "search_path = clinic", "default_transaction_isolation = 'read committed'",
                 "IntervalStyle = 'iso_8601'", "enable_hashagg = off", "standard_conforming_strings = off")  # fmt: skip
     query = "SELECT ward, SUM(cost) AS c, COUNT(DISTINCT city) AS n FROM visits WHERE city <> 'a\\b' GROUP BY ward"
-    plain, odd = [], []
+    plain: list[Any] = []
+    odd: list[Any] = []
     for found in (plain, odd):
         with session() as asked:
             plan = asked.preview(query, epsilon=1000)
@@ -461,10 +462,17 @@ def test_passwords_come_from_files_and_are_never_shown(admin: Any, tmp_path: Pat
     admin.execute(f"GRANT USAGE ON SCHEMA clinic TO {LOCKED}; GRANT SELECT ON clinic.visits TO {LOCKED}")
     (tmp_path / "secret").write_text(f"{PASSWORD}\n")
     (tmp_path / "wrong").write_text("not this one\n")
-    entries: dict[str, Any] = {"table": "clinic.visits", "unit": "patient", "max_rows": 1, "columns": COLUMNS, "name": "visits"}
+    entries: dict[str, Any] = {
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 1,
+        "columns": COLUMNS,
+        "name": "visits",
+    }
     plain = server().address(user=LOCKED)
     texts = []
-    for more in ({}, {"password_file": tmp_path / "wrong"}, {"password_file": tmp_path / "none"}):
+    wrong: list[dict[str, Any]] = [{}, {"password_file": tmp_path / "wrong"}, {"password_file": tmp_path / "none"}]
+    for more in wrong:
         with pytest.raises(InvalidDeclaration, match=r"user in|cannot be read") as refused:
             so.Session(so.Dataset(plain, budget={"epsilon": 1}, **entries, **more))
         texts.append(str(refused.value) + repr(refused.value.__context__))

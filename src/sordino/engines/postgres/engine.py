@@ -223,7 +223,8 @@ class Postgres:
 
     def _values(self, statement: Statement) -> list[Any]:
         """What is sent with it, in the order of `_text`. PostgreSQL has no text with NUL, so that none equals one."""
-        text, found = statement.text(self.dialect), []
+        text = statement.text(self.dialect)
+        found: list[Any] = []
         for name, rows in self._sent.items():
             if gate_name(name) in text:
                 found += rows.values
