@@ -268,6 +268,14 @@ def test_no_cell_makes_a_question_fail(admin: Any, kind: str, cell: str, name: s
             asked.sql(query, epsilon=10, delta=1e-3 if "UPPER" in query else None)
 
 
+def test_long_texts_are_null(admin: Any) -> None:
+    admin.execute("UPDATE clinic.visits SET ward = repeat('A', 1048577) WHERE patient < 50")
+    columns = {"ward": {"type": "text"}}
+    with session(columns=columns) as asked:
+        found = number(asked.sql("SELECT COUNT(ward) AS n FROM visits", epsilon=1000))
+    assert found == pytest.approx(151, abs=2)
+
+
 def test_names_that_postgresql_would_cut_stay_apart(admin: Any) -> None:
     one, other = "n" * 70 + "1", "n" * 70 + "2"
     assert quoted(one) != quoted(other)
