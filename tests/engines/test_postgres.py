@@ -96,6 +96,27 @@ def test_public_files_are_sent_along(admin: Any, tmp_path: Path) -> None:
             asked.sql(query, epsilon=1)
 
 
+def test_public_tables_of_the_database_are_read_for_the_planner(admin: Any) -> None:
+    admin.execute(
+        f"""
+        CREATE TABLE clinic.wards (ward text, wing text, big boolean, floor int, since date);
+        INSERT INTO clinic.wards VALUES ('A', 'north', true, 1, '2020-01-01'), ('B', 'north', false, 2, '2021-01-01'),
+            ('C', 'south', NULL, 3, NULL), ('C', 'east', true, 3, NULL);
+        GRANT SELECT ON clinic.wards TO {READER};
+        """
+    )
+    kinds = {"ward": "text", "wing": "text", "big": "bool", "floor": "int", "since": "date"}
+    place = server().address(user=READER)
+    wards = {"source": place, "table": "clinic.wards", "public": True, "key": ["ward"],
+             "columns": {name: {"type": kind} for name, kind in kinds.items()}}  # fmt: skip
+    visits = {"source": place, "table": "clinic.visits", "unit": "patient", "max_rows": 9, "columns": COLUMNS}
+    data = so.Dataset(tables={"visits": visits, "wards": wards}, budget={"epsilon": 10**6})
+    with so.Session(data) as asked:
+        for key in kinds:
+            query = f"SELECT w.{key} AS k, COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY w.{key}"
+            assert sum(asked.sql(query, epsilon=1000).to_arrow().to_pydict()["n"]) == pytest.approx(225, abs=90)
+
+
 def test_the_declaration_and_the_command_line(admin: Any, tmp_path: Path) -> None:
     target = tmp_path / "visits.toml"
     made = process("init", server().address(user=READER), "--table", "clinic.visits", "-o", str(target))
@@ -419,7 +440,7 @@ def test_a_deadline_and_an_interrupt_end_a_statement(admin: Any) -> None:
     admin.execute("INSERT INTO clinic.visits SELECT i, 5, 1, 'A', 'x' || i FROM generate_series(1, 200000) AS s(i)")
     slow = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY city"
     hurried = so.Session(declared(), engine=partial(Postgres, deadline=0.005))
-    with hurried as asked, pytest.raises((EngineFailed, InvalidInput)):
+    with hurried as asked, pytest.raises(EngineFailed):
         asked.sql(slow, epsilon=1, delta=0.01)
     with session() as asked:
         stop = threading.Timer(0.15, asked.interrupt)

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from functools import partial
 
 from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, FEW, QUESTIONS, ROWS
 from benchmarks.timing import MILLISECONDS, clock_in_turn, row
@@ -33,18 +34,15 @@ def main() -> None:
                     so.Session(dataset(server.address(), "visits")) as session,
                     row("PostgreSQL", name, rows=ROWS) as fields,
                 ):
-                    calls = [lambda written=written: hand.execute(written).fetchall()]
-                    calls += [
-                        lambda query=query, bias=bias, session=session: session.sql(query, epsilon=1, bias=bias)
-                        for bias in (False, True)
-                    ]
+                    asked = [partial(session.sql, query, epsilon=1, bias=bias) for bias in (False, True)]
+                    calls = [partial(hand.execute, written), *asked]
                     plain, ours, measured = clock_in_turn(*calls, runs=5, budget_seconds=120)
                     fields.update(ours.time(MILLISECONDS), by_hand=plain.seconds * 1e3, measured=measured.seconds * 1e3)
                 with (
                     so.Session(dataset(server.address(), "few")) as session,
                     row("PostgreSQL", f"{name}, fixed cost") as fields,
                 ):
-                    (timing,) = clock_in_turn(lambda session=session, query=query: session.sql(query, epsilon=1e-3), runs=30)
+                    (timing,) = clock_in_turn(partial(session.sql, query, epsilon=1e-3), runs=30)
                     fields.update(timing.time(MILLISECONDS))
     finally:
         server.close()

@@ -21,7 +21,6 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 """What the driver raises when the server is gone."""
 _ALERT = {"connect_timeout": "10", "tcp_user_timeout": "60000", "keepalives_idle": "30", "keepalives_interval": "10"}
 _SETTINGS = {
-    "search_path": "pg_catalog, pg_temp",
     "row_security": "off",  # fails instead of hiding rows
     "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "TimeZone": "UTC", "extra_float_digits": "1",
     "bytea_output": "hex", "standard_conforming_strings": "on", "transform_null_equals": "off", "array_nulls": "on",
@@ -49,12 +48,15 @@ class Connection:
         """Whether nothing is known to be wrong with it."""
         return not self._driver.closed and not self._driver.broken
 
-    def begin(self, deadline: float | None) -> None:
+    def begin(self) -> None:
         """A transaction that sees one moment and changes nothing."""
-        settings = {**_SETTINGS, **({} if deadline is None else {"statement_timeout": f"{round(deadline * 1000)}ms"})}
-        lines = [f"SET LOCAL {name} = '{value}'" for name, value in settings.items()]
-        lines[0] = "SET LOCAL search_path = pg_catalog, pg_temp"
-        self._driver.execute("; ".join(["BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", *lines]))
+        lines = ["BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "SET LOCAL search_path = pg_catalog, pg_temp"]
+        lines += [f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items()]
+        self._driver.execute("; ".join(lines))
+
+    def limit(self, seconds: float) -> None:
+        """How long a statement may take from now on, until the transaction ends."""
+        self._driver.execute(f"SET LOCAL statement_timeout = '{round(seconds * 1000)}ms'")
 
     def lock(self, relations: Iterable[str]) -> None:
         """Keep tables from being dropped or altered until the transaction ends."""
@@ -92,7 +94,7 @@ def connect(source: Source, what: str) -> Connection:
         given = conninfo.conninfo_to_dict(source.address or "")
         if source.password_file is not None:
             given["password"] = source.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-        known = {**_ALERT, "fallback_application_name": "sordino", **given, "client_encoding": "utf8"}
+        known: dict[str, Any] = {**_ALERT, "fallback_application_name": "sordino", **given, "client_encoding": "utf8"}
         driver = psycopg.connect(**known, autocommit=True, prepare_threshold=None)
     except psycopg.ProgrammingError:
         reason = "its parameters are not understood"

@@ -8,8 +8,10 @@ names that the engine puts in front, so that nothing is created in the database.
 from __future__ import annotations
 
 import math
+import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar
 
@@ -87,12 +89,10 @@ def _doubles(writer: Any, node: Doubles) -> str:
         raise UnsupportedError("arithmetic of windows without bounds")
     if operator in "+-":
         return _named(str(writer.sql(left)), lambda a: _named(str(writer.sql(right)), lambda b: _sum(a, b, operator)))
-    factor = _known(right)
-    if factor and math.isfinite(factor):
-        return _with(writer, left, lambda a: _by_constant(a, factor, operator))
-    factor = _known(left) if operator == "*" else None
-    if factor and math.isfinite(factor):
-        return _with(writer, right, lambda a: _by_constant(a, factor, "*"))
+    for value, other in ((right, left), (left, right)):
+        known = _known(value)
+        if known and math.isfinite(known) and (value is right or operator == "*"):
+            return _with(writer, other, partial(_by_constant, factor=known, operator=operator))
     form = _product if operator == "*" else _quotient
     return _named(str(writer.sql(left)), lambda a: _named(str(writer.sql(right)), lambda b: form(a, b)))
 
@@ -116,7 +116,10 @@ def _sum(a: str, b: str, operator: str) -> str:
 def _by_constant(a: str, factor: float, operator: str) -> str:
     """a * c or a / c, with the exact limits of `a` beyond which that is infinite or 0."""
     size = abs(factor)
-    result = (lambda x: x * size) if operator == "*" else (lambda x: x / size)
+
+    def result(x: float) -> float:
+        return x * size if operator == "*" else x / size
+
     most = _largest(lambda x: math.isfinite(result(x)))
     least = _largest(lambda x: result(x) == 0.0)
     arms = [f"WHEN {a} = {_double(math.nan)} THEN {a}"] if most < sys.float_info.max else []
@@ -132,8 +135,6 @@ def _by_constant(a: str, factor: float, operator: str) -> str:
 
 def _largest(holds: Callable[[float], bool]) -> float:
     """The largest double for which something holds that holds from 0 up to a point; by halving its 64 bits."""
-    import struct
-
     low, high = 0, struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0]
     while low < high:
         middle = (low + high + 1) // 2

@@ -83,7 +83,7 @@ class Postgres:
     def _open(self, tables: Sequence[Table]) -> None:
         connection, failed = self._connection, ""
         try:
-            connection.begin(self._deadline)
+            connection.begin()
             self._expect_server(connection)
             facts = facts_of(connection.ask, self._here)
             for place, table in enumerate(self._here, start=1):
@@ -170,7 +170,7 @@ class Postgres:
         if not self._connection.usable:
             self._connection = connect(self._here[0].source, self._what)
         connection = self._connection
-        connection.begin(self._deadline)
+        connection.begin()
         places = {table.name: place_of(table) for table in self._here}
         lockable = [name for name, relation in self._relations.items() if relation.lockable]
         try:
@@ -194,6 +194,8 @@ class Postgres:
                 raise
             except psycopg.Error as error:
                 return _refused(sqlstate(error))
+        if self._deadline is not None:
+            connection.limit(self._deadline)
         return None
 
     def _changed(self) -> InvalidInput:

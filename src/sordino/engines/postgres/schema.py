@@ -28,7 +28,7 @@ def tables_of(address: str, table: str | None) -> dict[str, Fields]:
     source = Source("postgres", address=address)
     connection, failed = connect(source, source.shown), ""
     try:
-        connection.begin(None)
+        connection.begin()
         wanted = [_parts(table)] if table is not None else connection.ask(_READABLE)
         places = [".".join(map(_spelled, parts)) for parts in wanted]
         facts = facts_of(connection.ask, [Table(place, Source("postgres", table=place), {}) for place in places])
