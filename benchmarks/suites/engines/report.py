@@ -29,6 +29,8 @@ def section(rows: list[Row]) -> str:
         table(["target", "asked", "measured", "verdict"], targets(rows)),
         "### Beside SQL written by hand\n",
         table(heads, _ratios(rows)),
+        "### Beside peers on the same engine\n",
+        table(["tool", "engine, question", "rows", "time", "beside Sordino"], _peers(rows)),
         "### Fixed cost of a question\n",
         table(["engine, question", "time"], ([_name(r), duration(r["value"] / 1e3)] for r in _fixed(rows))),
         *(f"**{row['error']}**\n" for row in rows if "error" in row),
@@ -64,6 +66,15 @@ def _ratios(rows: list[Row]) -> Iterator[list[str]]:
         hand, ours, measured = row["by_hand"], row["value"], row.get("measured")
         more = ["", ""] if measured is None else [duration(measured / 1e3), times(measured / hand)]
         yield [_name(row), f"{row['rows']:,}", duration(hand / 1e3), duration(ours / 1e3), times(ours / hand), *more]
+
+
+def _peers(rows: list[Row]) -> Iterator[list[str]]:
+    ours = {(row["part"], row["case"], row["rows"]): row["value"] for row in _measured(rows)}
+    for row in rows:
+        if row.get("tool") != "Sordino" and "rows" in row and "value" in row:
+            own = ours.get((row["part"], row["case"], row["rows"]))
+            ratio = "" if own is None else times(row["value"] / own)
+            yield [row["tool"], _name(row), f"{row['rows']:,}", duration(row["value"] / 1e3), ratio]
 
 
 def chart(rows: list[Row]) -> Any:

@@ -37,3 +37,9 @@ BY_HAND = {
         FROM shares LEFT JOIN heavy USING (patient) GROUP BY ward
     """,
 }
+MAKE = f"""
+CREATE TABLE visits AS SELECT CAST(FLOOR(random() * {ROWS // 10}) AS BIGINT) AS patient, random() * 6000 AS cost,
+    substr('ABCDEFGHI', 1 + CAST(FLOOR(random() * 9) AS INT), 1) AS ward FROM generate_series(1, {ROWS});
+CREATE TABLE few AS SELECT * FROM visits LIMIT {FEW};
+"""
+"""The rows in PostgreSQL."""

@@ -4,18 +4,12 @@ import sys
 import warnings
 from functools import partial
 
-from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, FEW, QUESTIONS, ROWS
+from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, MAKE, QUESTIONS, ROWS
 from benchmarks.timing import MILLISECONDS, clock_in_turn, row
 
 import sordino as so
 
 sys.path.insert(0, "tests/ledger")
-
-MAKE = f"""
-CREATE TABLE visits AS SELECT CAST(FLOOR(random() * {ROWS // 10}) AS BIGINT) AS patient, random() * 6000 AS cost,
-    substr('ABCDEFGHI', 1 + CAST(FLOOR(random() * 9) AS INT), 1) AS ward FROM generate_series(1, {ROWS});
-CREATE TABLE few AS SELECT * FROM visits LIMIT {FEW};
-"""
 
 
 def main() -> None:
