@@ -120,9 +120,11 @@ def test_no_neighbour_is_further_than_declared(plans: dict[tuple[str, ...], tupl
 def test_values_or_groups_that_are_not_chosen_are_noticed(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true = statement._rank
     kept = exp.Literal.number(1)
-    monkeypatch.setattr(
-        statement, "_rank", lambda function, *a: kept.copy() if function == forgotten else true(function, *a)
-    )
+
+    def rank(function: str, *a: Any, **options: Any) -> Any:
+        return kept.copy() if function == forgotten else true(function, *a, **options)
+
+    monkeypatch.setattr(statement, "_rank", rank)
     dataset = declared("pid")
     plan = planned("SELECT g, COUNT(DISTINCT x) AS n FROM data GROUP BY g", dataset)
     assert any("Moved(" in found for found in replayed({("by group", "pid", "add_remove"): (dataset, plan)}, 20))
