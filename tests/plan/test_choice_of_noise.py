@@ -19,6 +19,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import EstimateColumn
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
+from sordino.query.aggregates.centred_mean import CentredMean
 from sordino.query.front.sql import parse
 from sordino.release import NoisyGroups, finished
 
@@ -69,15 +70,22 @@ def plans(select: str, shape: tuple[Any, ...]) -> list[Plan]:
 
 
 def half_widths(plan: Plan, rows: float) -> list[float]:
-    """Those of the answer about a group of so many rows, spread evenly over all bounds, where the noise is zero."""
+    """Those of the answer about a group of so many rows, spread evenly over all bounds, where the noise is zero.
+
+    A mean around the middle of its bounds is as exact as it is far from there: the largest over five places counts.
+    """
     key = tuple("a" if key.cells is None else key.cells[0] for key in plan.keys)
-    vectors = {}
+    vectors, places = {}, (-1, -0.5, 0, 0.5, 1)
     for release in plan.sums:
-        even = round(rows * release.unit * release.partial.reach.l1 / release.partial.width)
-        vectors[release.name] = np.array([[even] * release.partial.width], object)
-    answer = finished(NoisyGroups([key], vectors, {}), {}, plan)
+        partial, whole = release.partial, rows * release.unit
+        even = [[round(whole * partial.reach.l1 / partial.width)] * partial.width] * len(places)
+        if isinstance(partial, CentredMean):
+            rest = [0] * (partial.width - 2)
+            even = [[round(whole * partial.count_row), round(whole * partial.most * place), *rest] for place in places]
+        vectors[release.name] = np.array(even, object)
+    answer = finished(NoisyGroups([key] * len(places), vectors, {}), {}, plan)
     shown = [column for column in answer.columns if isinstance(column, EstimateColumn)]
-    return [float(column.estimates.half_width[0]) for column in shown]
+    return [float(column.estimates.half_width.max()) for column in shown]
 
 
 def loss(select: str, shape: tuple[Any, ...]) -> float:

@@ -48,12 +48,14 @@ Some differences are smaller than chance here, but follow from the laws of the n
 """
 ROUNDED = "Sordino rounds Laplace noise to whole numbers (variance 2.08), the peer's is geometric (1.84)"
 INTERVAL = "Sordino draws a 95 % interval with the median, from the same epsilon; the peer states none"
-THE_SAME = "all but 10 of the giant's rows are given away by both, under the same noise: one of 87 cells is so by chance"
+DIVIDED = (
+    "the 10 rows left of the giant count evenly in its four groups, each cut to 10 first; the peer's in proportion: 738"
+)
 REASONS = {
     ("one row each", "count"): ROUNDED,
     ("one row each", "count by group"): ROUNDED,
     **{(shape.name, "median"): INTERVAL for shape in SHAPES},
-    ("one giant", "count by group"): THE_SAME,
+    ("one giant", "count by group"): DIVIDED,
 }
 
 
