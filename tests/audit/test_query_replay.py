@@ -195,7 +195,7 @@ def test_an_engine_that_fails_on_one_input_only(monkeypatch: pytest.MonkeyPatch)
                 raise EngineFailed
             return super().run(statement)
 
-    monkeypatch.setattr(query_replay, "DuckDB", Failing)
+    monkeypatch.setattr(query_replay, "opener_of", lambda _: Failing)
     query, one, other = "SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2))
     report = replay(query, one, other, epsilon=1)
     assert (report.verdict, report.witness) == (Verdict.VIOLATED, "the engine fails on D' only")

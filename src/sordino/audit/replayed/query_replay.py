@@ -19,7 +19,7 @@ from sordino.audit.replayed.distances import Moved, exactly, moved
 from sordino.audit.replayed.leave_one_out import neighbourhood
 from sordino.audit.replayed.observed import Distance, plan_cost, plan_distance
 from sordino.audit.replayed.replay_words import cost_range, norm_name, sentence, shown
-from sordino.engines.duckdb import DuckDB
+from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import read_public_tables
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.cost import Cost as Offer
@@ -118,9 +118,9 @@ class _Audit:
 
     def _groups(self, dataset: Dataset) -> tuple[Groups | None, Exception | None]:
         """The exact groups that the engine finds, or why there are none."""
-        tables = dataset.tables.values()
+        tables = list(dataset.tables.values())
         try:
-            with contextlib.closing(DuckDB(tables)) as engine:
+            with contextlib.closing(opener_of(tables)(tables)) as engine:
                 return exact_groups(self.plan, [engine.run(statement) for statement in self.plan.statements]), None
         except (EngineFailed, InvalidDeclaration) as error:
             return None, error
