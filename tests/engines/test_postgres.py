@@ -402,6 +402,23 @@ def test_a_table_may_be_rewritten_or_get_columns(admin: Any) -> None:
             assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
 
 
+def test_a_table_emptied_before_the_lock_does_not_look_empty(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role without the right to lock: what was rewritten after the first look is noticed, and looked at anew."""
+    admin.execute(f"REVOKE SELECT ON clinic.visits FROM {READER}; GRANT SELECT ({', '.join(['patient', *COLUMNS])})"
+                  f" ON clinic.visits TO {READER}")  # fmt: skip
+    refill = "TRUNCATE clinic.visits; INSERT INTO clinic.visits SELECT i, 5, 1, 'A', 'x' FROM generate_series(1, 70) AS s(i)"
+    happening = [lambda: admin.execute(refill)]
+
+    def late(connection: Any, _: Any) -> None:
+        connection.ask("SELECT 1")
+        if happening:
+            happening.pop()()
+
+    with session() as asked:
+        monkeypatch.setattr("sordino.engines.postgres.connection.Connection.lock", late)
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(70, abs=2)
+
+
 def test_a_table_cannot_be_dropped_during_a_question(admin: Any) -> None:
     admin.execute("SET lock_timeout = '200ms'")
 
