@@ -65,7 +65,7 @@ FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 3.0, 0.1, 1e-9, 1e9, 5e-324, -5e-324, 
           2.0**-538, -(2.0**-538), 1.0000000000000002 * 2.0**-538, 0.9999999999999999 * 2.0**-537, 2.0**-500, 2.0**-40,
           2.0**512, 2.0**511, 2.0**970, 2.0**971, 2.0**1022, 2.0**1023, -(2.0**1023), 1.7976931348623157e308,
           -1.7976931348623157e308, 1e154, 1e200, 1e-200, 1e-160, math.inf, -math.inf, math.nan, 1.3407807929942596e154,
-          1.3407807929942597e154, math.pi, 1e16, 7.0, 709.7, -745.2, 2.0**53]  # fmt: skip
+          1.3407807929942597e154, math.pi, 1e16, 7.0, 709.7, 710.0, -745.2, -700.0, -708.0, 2.0**53]  # fmt: skip
 
 
 def test_arithmetic_of_doubles_never_fails_and_is_ieee(adapter: Adapter) -> None:
@@ -116,10 +116,15 @@ def _expect_same_cells(adapter: Adapter, seeds: range, count: int) -> None:
     for seed in seeds:
         source = nasty.Expressions(seed)
         asked += [source.one(kinds[i % 5], source.rng.randint(1, 4)) for i in range(count)]
-    expressions = {f"{i}: {one}": nasty.bind(one).sql for i, one in enumerate(asked) if "power" not in repr(one)}
+    expressions = {f"{i}: {one}": nasty.bind(one).sql for i, one in enumerate(asked) if not _at_the_ends(one)}
     frame = nasty_frame(nasty.raw_rows(80, seeds.start))
     qualified = {text: _qualified(sql) for text, sql in expressions.items()}
     assert list(cell_differences(adapter, bench(), nasty.COLUMNS, frame, qualified)) == []
+
+
+def _at_the_ends(expression: tree.Expression) -> bool:
+    """Whether it holds a function whose results below the normal doubles, or beyond 2^1000, are not pinned."""
+    return "'power'" in repr(expression) or "'exp'" in repr(expression)
 
 
 def nasty_frame(rows: list[dict[str, Any]]) -> pa.Table:

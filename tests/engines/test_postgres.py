@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -377,11 +379,44 @@ def test_a_table_that_was_altered_is_refused_before_the_charge(admin: Any, chang
         assert spent(asked) == 1
 
 
+def test_an_interrupt_before_the_charge_leaves_no_old_moment_behind(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session() as asked:
+        with monkeypatch.context() as patch:
+            patch.setattr("sordino.engines.postgres.engine.rewritten", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                asked.sql(COUNT, epsilon=1)
+        admin.execute("INSERT INTO clinic.visits SELECT 5000 + i, 5, 1, 'A', 'x' FROM generate_series(1, 500) AS s(i)")
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(800, abs=2)
+        assert spent(asked) == 1
+
+
+def _interrupted(ask: Any, oids: Any) -> bool:
+    ask("SELECT 1")
+    raise KeyboardInterrupt
+
+
 def test_a_table_may_be_rewritten_or_get_columns(admin: Any) -> None:
     with session() as asked:
         for change in ("VACUUM FULL clinic.visits", "ALTER TABLE clinic.visits ADD COLUMN more int DEFAULT 5"):
             admin.execute(change)
             assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_table_emptied_before_the_lock_does_not_look_empty(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role without the right to lock: what was rewritten after the first look is noticed, and looked at anew."""
+    admin.execute(f"REVOKE SELECT ON clinic.visits FROM {READER}; GRANT SELECT ({', '.join(['patient', *COLUMNS])})"
+                  f" ON clinic.visits TO {READER}")  # fmt: skip
+    refill = "TRUNCATE clinic.visits; INSERT INTO clinic.visits SELECT i, 5, 1, 'A', 'x' FROM generate_series(1, 70) AS s(i)"
+    happening = [lambda: admin.execute(refill)]
+
+    def late(connection: Any, _: Any) -> None:
+        connection.ask("SELECT 1")
+        if happening:
+            happening.pop()()
+
+    with session() as asked:
+        monkeypatch.setattr("sordino.engines.postgres.connection.Connection.lock", late)
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(70, abs=2)
 
 
 def test_a_table_cannot_be_dropped_during_a_question(admin: Any) -> None:
@@ -531,3 +566,19 @@ def test_protected_files_are_not_sent() -> None:
     data = so.Dataset(pa.table({"x": [1]}), unit="row")
     with pytest.raises(InvalidDeclaration, match="none of the tables is in PostgreSQL"):
         Postgres(data.tables.values())
+
+
+def test_a_missing_driver_says_what_to_install(tmp_path: Path) -> None:
+    script = f"""
+import sys
+sys.modules["psycopg"] = None
+import sordino as so
+try:
+    data = so.Dataset("postgresql://db/hospital", table="visits", unit="row", budget={{"epsilon": 1}})
+    so.Session(data, ledger={str(tmp_path / "a")!r})
+except so.errors.InvalidInput as refused:
+    print(refused)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "pip install 'sordino[postgres]'" in done.stdout
+    assert not (tmp_path / "a").exists()

@@ -27,7 +27,6 @@ from sordino.plan.scaling import Term, bounded, full, least, person_weight, shar
 from sordino.plan.sensitivity import WEIGHT, Norm, Quota
 from sordino.query.aggregates.distinct import Values as Different
 from sordino.query.meaning import nodes
-from sordino.query.meaning.neutral import WideDiv
 from sordino.query.types import LARGEST
 
 __all__ = ["Lines", "Statement", "Values", "cell_sums", "chosen_values", "group_sums"]
@@ -239,7 +238,7 @@ def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:
     owned = owned.join(exp.Table(this=identifier("heavy")), using=[identifier("u")], join_type="INNER", copy=False)
     person = full(column("w0")) if quota.scaled else whole(WEIGHT)
     few = least(column("n"), quota.each)
-    weight = WideDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
+    weight = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=person, expression=few)), expression=column("n"))
     lighter = [exp.LT(this=exp.Paren(this=weight.copy()), expression=whole(WEIGHT))]
     light = select([*(column(name) for name in owner), named(weight, "w")], "owned", where=lighter)
     if quota.scaled:

@@ -285,7 +285,8 @@ def _round(writer: Any, node: exp.Round) -> str:
     return _with(writer, node.this, lambda x: f"({rounded(x)})")
 
 
-_EXP_MOST = math.log(sys.float_info.max)
+_EXP_MOST, _EXP_LEAST = math.log(sys.float_info.max), -708.0
+"""Below, EXP leaves the normal doubles, where some C libraries report an error that PostgreSQL raises."""
 _LEAST_POWER = 693.0
 """The logarithm of 2^1000, nearly: PostgreSQL fails where a power is too large or vanishes, and where that is hangs on the
 server's own library. So powers beyond 2^1000 are infinite and those below 2^-1000 are 0."""
@@ -294,7 +295,7 @@ server's own library. So powers beyond 2^1000 are infinite and those below 2^-10
 def _exp(writer: Any, node: exp.Exp) -> str:
     def form(x: str) -> str:
         large = f"WHEN {x} > {_double(_EXP_MOST)} AND {x} < {_INFINITY} THEN {_INFINITY}"
-        small = f"WHEN {x} < {_double(-_LEAST_POWER)} THEN {_double(0.0)}"
+        small = f"WHEN {x} < {_double(_EXP_LEAST)} THEN {_double(0.0)}"
         return f"(CASE {large} {small} ELSE EXP({x}) END)"
 
     return _with(writer, node.this, form)

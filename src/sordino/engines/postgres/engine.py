@@ -133,10 +133,10 @@ class Postgres:
         with self._lock:
             for file in self._files:
                 file.expect_unchanged()
-            self._begin(statements)
             try:
+                self._begin(statements)
                 yield self._run
-            finally:
+            finally:  # also if interrupted while it begins: the next question must not find itself in this moment
                 self._connection.end()
 
     def run(self, statement: Statement) -> Exact:
