@@ -117,3 +117,14 @@ def test_the_choice_is_within_two_percent_over_the_whole_grid(select: str) -> No
 def test_both_families_are_chosen_somewhere() -> None:
     chosen = {plans(select, shape)[0].price.family for select in OUTPUTS[:2] for shape in SHAPES[::29]}
     assert chosen == {"laplace", "gaussian"}
+
+
+@pytest.mark.parametrize("other", ["SUM(x)", "AVG(x)", "COUNT(*)", "COUNT(DISTINCT p)"])
+def test_a_sum_that_no_row_moves_is_planned_beside_others(other: str) -> None:
+    """It divided by zero where both families of noise were compared."""
+    table = pa.table({"x": [0, 1, 5, 2], "p": [1, 1, 2, 3]})
+    columns = {"x": {"type": "int", "min": 0, "max": 5}}
+    dataset = so.Dataset(table, unit="p", max_rows=2, columns=columns, budget={"epsilon": 10, "delta": 1e-6})
+    with so.Session(dataset) as session:
+        assert session.sql(f"SELECT {other} AS b, SUM(x * 0) AS a FROM data", epsilon=1).names == ("b", "a")
+        assert session.sql("SELECT SUM(x * 0) AS a FROM data", epsilon=1, bias=False)["a"] == [0]

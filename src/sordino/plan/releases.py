@@ -111,8 +111,9 @@ class Sums(_Priced):
 
     @property
     def rows_of_noise(self) -> float:
-        """How many rows move the sums as far as the noise does."""
-        return float(self.noise.scale) / (self.unit * self.partial.reach.l1)
+        """How many rows move the sums as far as the noise does; none where no row moves them."""
+        row = self.unit * self.partial.reach.l1
+        return float(self.noise.scale) / row if row else 0.0
 
     @property
     def loss(self) -> Loss | None:
