@@ -58,9 +58,7 @@ def _coverage(law: SupportLaw, confidence: float, truths: int) -> list[tuple[flo
     ("sizes", "truths"), [((1, 5, 20, 100, 400), 9), pytest.param((50, 1000), 21, marks=pytest.mark.slow)], ids=str
 )
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
-def test_exact_coverage(
-    protocol: Any, population: bool, confidence: float, sizes: tuple[int, ...], truths: int
-) -> None:
+def test_exact_coverage(protocol: Any, population: bool, confidence: float, sizes: tuple[int, ...], truths: int) -> None:
     """Never more than 1 % below; within 1 % as soon as an atom is below 1 % at the ends."""
     z = normal_quantile(confidence)
     fine = max(36, (100 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) ** 2)
