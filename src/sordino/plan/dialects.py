@@ -16,7 +16,7 @@ from sordino.privacy.exact import show
 __all__ = ["DEFAULT", "Writer", "register", "writer"]
 
 DEFAULT = "duckdb"
-_MODULES = {"duckdb": "sordino.engines.duckdb.dialect"}
+_MODULES = {"duckdb": "sordino.engines.duckdb.dialect", "spark": "sordino.engines.spark.dialect"}
 """The writers of the engines that come along, each loaded when it is first needed."""
 
 
