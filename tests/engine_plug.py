@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 from sordino.engines.duckdb import DuckDB
-from sordino.engines.engine import Exact
+from sordino.engines.engine import Exact, Run
 from sordino.plan.plan import Plan
 from sordino.plan.statement import Statement
 from sordino.query.dataset import Dataset, Table
@@ -42,6 +42,12 @@ class Plug:
     def expect_unchanged(self) -> None:
         """As DuckDB does."""
         self.duckdb.expect_unchanged()
+
+    @contextmanager
+    def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:
+        """As DuckDB does."""
+        with self.duckdb.snapshot(statements):
+            yield self.run
 
     def run(self, statement: Statement) -> Exact:
         """As DuckDB does, unless `before` raises."""

@@ -14,6 +14,7 @@ SordinoError
     ├── TooLarge                       an enumeration would not finish; says how large it is
     └── UnsupportedSQL                 a question that cannot be asked; says what, where, and what to write instead
 
+DeclarationWarning (a UserWarning)     a declaration that gives away or risks too much: a password, a role that writes
 LedgerWarning (a UserWarning)          the same data are asked through another ledger as well
 """
 
@@ -24,6 +25,7 @@ from enum import Enum
 __all__ = [
     "BudgetExceeded",
     "Code",
+    "DeclarationWarning",
     "EngineFailed",
     "InvalidDeclaration",
     "InvalidInput",
@@ -151,6 +153,10 @@ class TooLarge(InvalidInput):
 
 class UnsupportedSQL(InvalidInput):
     """SQL outside the supported part; no data was touched and nothing was spent."""
+
+
+class DeclarationWarning(UserWarning):
+    """What an owner declared works, and gives away or risks more than it must."""
 
 
 class LedgerWarning(UserWarning):

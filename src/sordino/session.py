@@ -14,6 +14,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -24,10 +25,10 @@ from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.answer.suggestion import Suggestion
 from sordino.bounds_release import found_bounds, rehearse_searches, rehearse_suggestion, suggested
-from sordino.engines.duckdb import DuckDB
-from sordino.engines.engine import Engine, Exact, Opener
+from sordino.engines.engine import Engine, Exact, Opener, Run
 from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
+from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import completed, public_tables
 from sordino.errors import EngineFailed, InvalidInput, SordinoError
 from sordino.ledger.ledger import Ledger, Paid
@@ -58,8 +59,9 @@ class Session:
 
     Budget and ledger are the dataset's unless others are given here. The ledger of a declaration file is beside it unless
     told otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory.
-    `analyst` is who asks, where the owner gave sub-budgets. `memory` ("2GB") and `threads` bound what DuckDB uses, which
-    answers unless another `engine` is given: a function that opens the tables, such as a class with the methods of `Engine`.
+    `analyst` is who asks, where the owner gave sub-budgets. Tables of PostgreSQL or Spark are asked there, all others by
+    DuckDB; `memory` ("2GB") and `threads` bound what it uses. Another `engine` is a function that opens the tables, such as
+    a class with the methods of `Engine`.
 
     Example:
         >>> import pyarrow as pa
@@ -88,7 +90,7 @@ class Session:
                 show(type(dataset).__name__), "a session needs a Dataset", "Pass Dataset.load('visits.toml')."
             )
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
-        opener = _opener(engine, memory, threads)
+        opener = _opener(self.dataset, engine, memory, threads)
         self.analyst = None if analyst is None else checked_analyst(analyst)
         self._process: int | None = os.getpid()
         self._public: dict[str, Table] = {}
@@ -142,20 +144,21 @@ class Session:
         paid = self.ledger.stored(request)
         if paid is None:
             plan = self._plan(query, cost)
-            self._expect_engine()
-            paid = self.ledger.charge(plan.charge, request)
-            if paid.answer is None:
-                receipt = paid.receipt
-                paid = self._answered(receipt, lambda: self._released(plan, receipt).to_json())
+            first = plan.first_statements if isinstance(plan, PrivateBounds) else plan.statements
+            with self._snapshot(first) as run:
+                paid = self.ledger.charge(plan.charge, request)
+                if paid.answer is None:
+                    receipt = paid.receipt
+                    paid = self._answered(receipt, lambda: self._released(plan, receipt, run).to_json())
         return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
 
-    def _released(self, plan: Plan, receipt: Receipt) -> Answer:
+    def _released(self, plan: Plan, receipt: Receipt, run: Run) -> Answer:
         """The answer to a plan; where bounds are found first, to the plan that follows from them."""
         if not isinstance(plan, PrivateBounds):
-            return release(self._exacts(plan.statements), plan, receipt)
-        found = found_bounds(plan.searched, self._exacts(plan.first_statements))
+            return release(self._exacts(plan.statements, run), plan, receipt)
+        found = found_bounds(plan.searched, self._exacts(plan.first_statements, run))
         settled = plan.settled([(one.lower, one.upper) for one in found])
-        answer = release(self._exacts(settled.statements), settled, receipt)
+        answer = release(self._exacts(settled.statements, run), settled, receipt)
         return replace(answer, privacy=plan.promise, notes=(*plan.remarks(found), *answer.notes))
 
     def suggest(
@@ -184,18 +187,17 @@ class Session:
         paid = self.ledger.stored(request)
         if paid is None:
             rehearse_suggestion(plan, self._engine.dialect)
-            self._expect_engine()
-            paid = self.ledger.charge(plan.charge, request)
-            if paid.answer is None:
-                made = partial(self._suggested, plan, paid.receipt)
-                paid = self._answered(paid.receipt, made)
+            with self._snapshot(plan.statements) as run:
+                paid = self.ledger.charge(plan.charge, request)
+                if paid.answer is None:
+                    paid = self._answered(paid.receipt, partial(self._suggested, plan, paid.receipt, run))
         return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
 
-    def _suggested(self, plan: SuggestionPlan, receipt: Receipt) -> str:
-        return suggested(found_bounds(plan.searched, self._exacts(plan.statements)), plan, receipt).to_json()
+    def _suggested(self, plan: SuggestionPlan, receipt: Receipt, run: Run) -> str:
+        return suggested(found_bounds(plan.searched, self._exacts(plan.statements, run)), plan, receipt).to_json()
 
-    def _expect_engine(self) -> None:
-        """Refuse, before anything is charged, where the engine could not answer."""
+    def _snapshot(self, statements: Sequence[Statement]) -> AbstractContextManager[Run]:
+        """One question to the engine; refuses, before anything is charged, where it could not answer."""
         if self._process is None:
             raise InvalidInput("a closed session", "it answers no more questions", "Open a new session.")
         if self._process != os.getpid():
@@ -203,11 +205,10 @@ class Session:
             raise InvalidInput(
                 "a session of another process", rule, "Open a session in each process; they share the ledger."
             )
-        self._engine.expect_unchanged()
+        return self._engine.snapshot(statements)
 
-    def _exacts(self, statements: Sequence[Statement]) -> list[Exact]:
+    def _exacts(self, statements: Sequence[Statement], run: Run) -> list[Exact]:
         """The exact numbers of statements; signals reach the caller in the middle of one."""
-        run = self._engine.run
         return interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
 
     def _answered(self, receipt: Receipt, made: Callable[[], str]) -> Paid:
@@ -298,10 +299,10 @@ class Session:
         return f"Session({', '.join(self.dataset.tables)}; {left})"
 
 
-def _opener(engine: Opener | None, memory: str | None, threads: int | None) -> Opener:
-    """What opens the tables: DuckDB within its limits, or what was given."""
+def _opener(dataset: Dataset, engine: Opener | None, memory: str | None, threads: int | None) -> Opener:
+    """What opens the tables: the engine of their sources, DuckDB within its limits, or what was given."""
     if engine is None:
-        return partial(DuckDB, memory=memory, threads=threads)
+        return opener_of(dataset.tables.values(), memory, threads)
     if not callable(engine):
         rule = "an engine is given as a function that opens tables, so that it holds those of the session"
         raise InvalidInput(f"engine = {show(type(engine).__name__)}", rule, "Pass engine=DuckDB or the like.")

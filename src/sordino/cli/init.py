@@ -1,8 +1,9 @@
-"""`sordino init`: a declaration to fill in, from the schema of a file only."""
+"""`sordino init`: a declaration to fill in, from the schema of a file or a database only."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +17,14 @@ __all__ = ["init"]
 
 
 def init(
-    source: Annotated[str, typer.Argument(metavar="DATA", help="A Parquet, CSV or DuckDB file.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="A Parquet, CSV or DuckDB file, postgresql://..., or spark.")
+    ],
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - is standard output.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="Of a database only this table, such as clinic.visits.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a declaration that is there.")] = False,
 ) -> None:
@@ -27,23 +33,34 @@ def init(
     Example: sordino init visits.parquet
     """
     from sordino.query.dataset import Dataset
-    from sordino.query.declaration import table_name
 
     if output == "-":
-        put_text(Dataset.schema_stub(source))
+        put_text(Dataset.schema_stub(source, table=table))
         return
-    target = Path(output or f"{table_name(Path(source))}.toml")
+    name = _name(source, table)
+    target = Path(output or f"{name}.toml")
     if target.exists() and not force:
         rule = "it exists already, and may hold what you have filled in"
         raise InvalidInput(repr(str(target)), rule, "Choose another --output, or add --force to replace it.")
     if target.exists():
-        _replace(source, target)
+        _replace(source, target, table)
     else:
-        Dataset.schema_stub(source, target)
-    say(hanging(_next_steps(target, table_name(Path(source))), 14))
+        Dataset.schema_stub(source, target, table=table)
+    say(hanging(_next_steps(target, name), 14))
 
 
-def _replace(source: str, target: Path) -> None:
+def _name(source: str, table: str | None) -> str:
+    """What to call the declaration: like the table, the file or the database."""
+    from sordino.query.sources import database_kind, name_parts, shown_address, table_name
+
+    if database_kind(source) is None:
+        return table_name(Path(source))
+    inside = name_parts(table or "")
+    database = re.search(r"/([A-Za-z0-9_-]+)(\?|$)", shown_address(source))
+    return inside[-1] if inside else database[1] if database else "data"
+
+
+def _replace(source: str, target: Path, table: str | None) -> None:
     """Made aside first, so that what is there stays if the source cannot be read."""
     from sordino.query.dataset import Dataset
 
@@ -51,7 +68,7 @@ def _replace(source: str, target: Path) -> None:
         raise InvalidInput(repr(str(target)), "it is a folder", "Choose another --output.")
     aside = target.with_name(f".{target.stem}.{os.getpid()}.toml")
     try:
-        Dataset.schema_stub(source, aside)
+        Dataset.schema_stub(source, aside, table=table)
         aside.replace(target)
     except OSError as error:
         raise InvalidInput(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from sordino.plan.statement import Statement
 from sordino.query.dataset import Table
 
-__all__ = ["Engine", "Exact", "Opener"]
+__all__ = ["Engine", "Exact", "Opener", "Run"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,6 +25,10 @@ class Exact:
 
     def __repr__(self) -> str:
         return f"Exact({len(self.keys)} key columns, {self.sums.shape[1]} sums)"
+
+
+Run: TypeAlias = Callable[[Statement], Exact]
+"""What runs one statement."""
 
 
 class Engine(Protocol):
@@ -38,6 +43,13 @@ class Engine(Protocol):
 
     def run(self, statement: Statement) -> Exact:
         """The exact sums of a statement; any failure is an EngineFailed with a fixed text."""
+
+    def snapshot(self, statements: Sequence[Statement] = ()) -> AbstractContextManager[Run]:
+        """One question: whatever runs by the given function sees the data as they were at one moment.
+
+        It is entered before the charge, so that what can be known by then is refused, with InvalidInput, before anything
+        is spent: a source that is not there or has changed, statements (those that are known) which would not run.
+        """
 
     @property
     def progress(self) -> float | None:

@@ -126,7 +126,7 @@ def _logs(table: Table, path: Path) -> Iterator[PinnedFile]:
 def unreadable(table: Table, reason: str) -> InvalidDeclaration:
     """The error of a source that cannot be read; `reason` must hold nothing of its cells."""
     source = table.source
-    what = f"tables.{table.name}.source = {show(str(source.path)) if source.path else 'an object in memory'}"
+    what = f"tables.{table.name}.source = {source.shown}"
     hint = "Check that it exists, is readable and is what the declaration says, and that all its text is UTF-8."
     if source.kind == "csv":
         hint += " Each record needs one cell for each column named in the first line, and quotes must be closed."

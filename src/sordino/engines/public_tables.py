@@ -6,15 +6,16 @@ GROUP BY the name of a public row answers every name, without selection and with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlglot import exp
 
-from sordino.engines.engine import Exact
+from sordino.engines.engine import Run
+from sordino.engines.openers import opener_of
 from sordino.errors import EngineFailed
 from sordino.plan.bind import public_scan
 from sordino.plan.fragments import column, named, select, source
@@ -44,17 +45,13 @@ __all__ = ["MOST_VALUES", "completed", "public_tables", "read_public_tables"]
 MOST_VALUES = 100_000
 """A column with more values stays as it was declared: its keys are selected privately if they are text."""
 
-Run: TypeAlias = Callable[[Statement], Exact]
-
 
 def read_public_tables(dataset: Dataset, query: Query) -> Dataset:
     """The dataset completed by the public tables that a question reads; no other table is opened."""
-    from sordino.engines.duckdb import DuckDB
-
     public = public_tables(dataset, query)
     if not public:
         return dataset
-    with closing(DuckDB(public)) as engine:
+    with closing(opener_of(public)(public)) as engine:
         return dataset.with_tables({**dataset.tables, **{table.name: completed(table, engine.run) for table in public}})
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = ["Prints", "keyed", "sample"]
@@ -40,10 +41,14 @@ def keyed(key: bytes, taken: bytes) -> str:
 
 
 class Prints:
-    """Samples of source files, taken again only when a file has changed."""
+    """Samples of source files, taken again only when a file has changed; `places` are those of tables in databases.
 
-    def __init__(self, sources: dict[str, Path | None]) -> None:
+    Of a table in a database nothing is sampled: its rows may change from one question to the next.
+    """
+
+    def __init__(self, sources: dict[str, Path | None], places: Iterable[str] = ()) -> None:
         self._sources = sources
+        self._places = tuple(places)
         self._taken: dict[str, tuple[tuple[int, int, int], bytes]] = {}
 
     def samples(self) -> dict[str, bytes]:
@@ -64,7 +69,8 @@ class Prints:
 
     def paths(self) -> tuple[str, ...]:
         """Where the sources are."""
-        return tuple(sorted(os.path.realpath(path) for path in self._sources.values() if path is not None))
+        files = (os.path.realpath(path) for path in self._sources.values() if path is not None)
+        return tuple(sorted((*files, *self._places)))
 
     def under(self, key: bytes) -> dict[str, str]:
         """The fingerprints under a key."""

@@ -27,7 +27,7 @@ from sordino.ledger.chain import START, Row, digest
 from sordino.ledger.fingerprint import Prints
 from sordino.ledger.journal import Draft, Journal
 from sordino.ledger.memory import MemoryStore
-from sordino.ledger.opening import first_entry, open_store, place_of, protected_files
+from sordino.ledger.opening import first_entry, open_store, place_of, prints_of
 from sordino.ledger.place import Place
 from sordino.ledger.receipt import Receipt, Request, checked_name
 from sordino.ledger.recognition import Recognition
@@ -84,7 +84,7 @@ class Ledger:
         if where is None:
             return Ledger(MemoryStore(*first_entry(terms)))
         witness, at = Witness(), Place.of(where)
-        prints = Prints(protected_files(dataset) if create else {})
+        prints = prints_of(dataset) if create else Prints({})
         ledger = Ledger(open_store(at, terms, witness, create=create), prints, witness, at)
         try:
             if as_declared:
@@ -111,7 +111,7 @@ class Ledger:
             raise InvalidInput("a dataset without a ledger", "there is nothing to accept", "Declare one under [ledger].")
         at, terms = Place.of(where), Terms.of(dataset)
         seen = witness.recall(at.shown)
-        prints = Prints(protected_files(dataset))
+        prints = prints_of(dataset)
         ledger = Ledger(open_store(at, terms, None), prints)
         with contextlib.ExitStack() as stack:
             stack.callback(ledger.close)

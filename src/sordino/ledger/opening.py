@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 
 from sordino.errors import LedgerUnavailable
 from sordino.ledger.chain import START, Entry, Row, digest
+from sordino.ledger.fingerprint import Prints
 from sordino.ledger.place import Place
 from sordino.ledger.recognition import ACCEPT
 from sordino.ledger.store import Store
@@ -14,7 +14,7 @@ from sordino.ledger.terms import Terms
 from sordino.ledger.witness import Witness
 from sordino.query.dataset import Dataset
 
-__all__ = ["first_entry", "open_store", "place_of", "protected_files"]
+__all__ = ["first_entry", "open_store", "place_of", "prints_of"]
 
 
 def place_of(dataset: Dataset) -> str | None:
@@ -22,9 +22,11 @@ def place_of(dataset: Dataset) -> str | None:
     return dataset.ledger or (None if dataset.file is None else str(dataset.file.with_suffix(".ledger")))
 
 
-def protected_files(dataset: Dataset) -> dict[str, Path | None]:
-    """The files of the tables that hold somebody's data; None for one in memory."""
-    return {name: table.source.path for name, table in dataset.tables.items() if not table.public}
+def prints_of(dataset: Dataset) -> Prints:
+    """How the data are recognized that belong to somebody: by samples of files, by the place of tables in databases."""
+    sources = {name: table.source for name, table in dataset.tables.items() if not table.public}
+    places = [source.place for source in sources.values() if source.place is not None]
+    return Prints({name: source.path for name, source in sources.items()}, places)
 
 
 def first_entry(terms: Terms) -> tuple[Row, bytes]:

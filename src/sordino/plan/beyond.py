@@ -20,6 +20,7 @@ from sordino.plan.fragments import column, named, not_null, select, whole
 from sordino.plan.scaling import Term, size
 from sordino.plan.sensitivity import WEIGHT
 from sordino.privacy.exact import four_digits
+from sordino.query.meaning.neutral import WideDiv
 from sordino.query.types import LARGEST
 
 __all__ = ["MEASURED_ONLY", "NODES", "Excess", "Measure", "Total", "excess", "remarks"]
@@ -114,7 +115,7 @@ def _beyond(term: Term, i: int, most: int) -> exp.Expr:
     counts: exp.Expr = column(f"c{i}")
     if term.quota.scaled:
         scaled = exp.Mul(this=counts, expression=column(f"w{term.name}"))
-        counts = exp.Paren(this=exp.IntDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
+        counts = exp.Paren(this=WideDiv(this=exp.Paren(this=scaled), expression=whole(WEIGHT)))
     beyond = exp.func("LEAST", exp.Sub(this=column(f"o{i}"), expression=counts), whole(most))
     return _long(beyond) if most * WEIGHT < LARGEST else beyond
 
@@ -168,7 +169,7 @@ def _between(value: exp.Expr, low: int, high: int) -> exp.Expr:
 def _part(value: exp.Expr, low: int, high: int) -> exp.Expr:
     """WEIGHT times how far a value is on the way from one number to the next, rounded down."""
     way = exp.Mul(this=exp.Paren(this=exp.Sub(this=value.copy(), expression=whole(low))), expression=whole(WEIGHT))
-    return exp.Paren(this=exp.IntDiv(this=exp.Paren(this=way), expression=whole(high - low)))
+    return exp.Paren(this=WideDiv(this=exp.Paren(this=way), expression=whole(high - low)))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sordino.privacy.exact import show
 __all__ = ["DEFAULT", "Writer", "register", "writer"]
 
 DEFAULT = "duckdb"
-_MODULES = {"duckdb": "sordino.engines.duckdb.dialect", "spark": "sordino.engines.spark.dialect"}
+_MODULES = {name: f"sordino.engines.{name}.dialect" for name in ("duckdb", "postgres", "spark")}
 """The writers of the engines that come along, each loaded when it is first needed."""
 
 

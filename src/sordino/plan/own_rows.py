@@ -177,7 +177,7 @@ def _double(sql: exp.Expression) -> exp.Expression:
 
 
 def _times(sql: exp.Expression, step: Fraction) -> exp.Expression:
-    return sql if step == 1 else nodes.binary(exp.Mul, sql, nodes.real(step))
+    return sql if step == 1 else nodes.doubles("*", sql, nodes.real(step))
 
 
 def _spread(function: str, argument: Typed | None) -> Typed:

@@ -25,6 +25,7 @@ from sordino.plan.relations import (
 )
 from sordino.plan.statement import Values
 from sordino.query.meaning import reading
+from sordino.query.meaning.neutral import LeastOf
 from sordino.query.types import Number, Text
 
 __all__ = ["mentioned", "public_rows", "select_rows"]
@@ -159,7 +160,7 @@ def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values])
     """The wanted columns of a public table, its key among them: certainly one row for each key whatever the file holds."""
     theirs = [field for field in public.fields if field.alias in wanted]
     keys = [field.alias for field in theirs if field.name in public.table.key]
-    one = [named(exp.Min(this=column(field.alias)), field.alias) for field in theirs if field.alias not in keys]
+    one = [named(LeastOf(this=column(field.alias)), field.alias) for field in theirs if field.alias not in keys]
     cells = _scan(public, {field.alias for field in theirs}, lists, with_person=False)
     return select([*(column(key) for key in keys), *one], cells, "r", group=keys)
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sordino.plan.fragments import column, whole
 from sordino.plan.sensitivity import WEIGHT, Norm, Quota
 from sordino.query.aggregates.partial import Partial
+from sordino.query.meaning.neutral import WideDiv
 from sordino.query.types import LARGEST
 
 __all__ = ["Term", "bounded", "full", "least", "person_weight", "share_weight", "size"]
@@ -74,7 +75,7 @@ def share_weight(term: Term) -> exp.Expr | None:
         return weight
     n = column(f"n{term.name}")
     scale = exp.Mul(this=weight or whole(WEIGHT), expression=least(n, term.quota.each))
-    return exp.IntDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
+    return WideDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
 
 
 def size(term: Term) -> tuple[exp.Expr, int]:
@@ -101,7 +102,7 @@ def person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Exp
     most, groups = quota.each * row, -(-quota.total // quota.each)
     unit = max(1, most >> (20 if norm == "l1" else (28 - groups.bit_length()) // 2))
     if unit > 1:
-        size = exp.IntDiv(this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))), expression=whole(unit))
+        size = WideDiv(this=exp.Paren(this=exp.Add(this=size, expression=whole(unit - 1))), expression=whole(unit))
     if norm == "l1":
         total, bound = exp.Sum(this=size), WEIGHT * (quota.total * row // unit)
     else:
@@ -109,7 +110,7 @@ def person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Exp
         bound = WEIGHT**2 * (quota.squares * row**2 // unit**2)
     # no person has anything in 2^40 groups, so that the sum fits into 64 bits
     positive = exp.func("GREATEST", exp.cast(total, "BIGINT"), whole(1))
-    ratio = exp.Paren(this=exp.IntDiv(this=whole(bound), expression=positive))
+    ratio = exp.Paren(this=WideDiv(this=whole(bound), expression=positive))
     if norm == "l1":
         return exp.func("LEAST", ratio, whole(WEIGHT))
     square = exp.func("LEAST", ratio, whole(WEIGHT**2))

@@ -18,6 +18,7 @@ from sordino.query import tree
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, typed
 from sordino.query.meaning.function import alike, hull, selection
+from sordino.query.meaning.neutral import LeastOf
 from sordino.query.typed import Typed
 from sordino.query.types import Number, Type
 
@@ -123,7 +124,7 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         known[part] = Typed(made.type, column(alias), domain=made.domain)
     inner = Derive(relation, relation.fields, derived)
     aliases = tuple(known[key].sql.name for key in by if key in known)
-    one_value = {known[key].sql.name: exp.Min(this=known[key].sql.copy()) for key in keys if key in known and key not in by}
+    one_value = {known[key].sql.name: LeastOf(this=known[key].sql.copy()) for key in keys if key in known and key not in by}
     fields += [Field("", "", alias, known[part].type, hidden=True) for part, alias in
                ((part, known[part].sql.name) for part in known) if alias in values]  # fmt: skip
     result: Relation = PerPerson(inner, tuple(fields), aliases, values | one_value, cut=bool(cut))

@@ -7,6 +7,7 @@ TOML or from plain Python values; this file is its meaning.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import readable
+from sordino.privacy.exact import readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.bounds import NO_BOUNDS, Bounds
 from sordino.query.tree import Value
@@ -62,24 +63,53 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where the rows are: a Parquet or CSV file, a table of a DuckDB file, or an object in memory.
+    """Where the rows are: a Parquet or CSV file, a table of a DuckDB file, an object in memory, or a database.
 
-    Objects in memory are the same source only if they are the same object: their cells are never compared.
+    Objects in memory are the same source only if they are the same object: their cells are never compared. `address` is
+    that of a server, as written: it may hold a password, so that only `shown` is ever shown. `files` and `format` are what
+    Spark reads where it is no `table`; `materialized` says that a table of PostgreSQL is a materialized view.
     """
 
-    kind: Literal["parquet", "csv", "duckdb", "frame"]
+    kind: Literal["parquet", "csv", "duckdb", "frame", "postgres", "spark"]
     path: Path | None = None
     table: str | None = None
     frame: Any = field(default=None, repr=False)
+    address: str | None = field(default=None, repr=False)
+    files: str | None = None
+    format: str | None = None
+    password_file: Path | None = field(default=None, repr=False)
+    materialized: bool = False
+
+    @property
+    def _place(self) -> tuple[object, ...]:
+        where = self.kind, self.path, self.table, self.address, self.files, self.format
+        return *where, self.password_file, self.materialized
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Source):
             return NotImplemented
-        same_place = (self.kind, self.path, self.table) == (other.kind, other.path, other.table)
-        return same_place and self.frame is other.frame
+        return self._place == other._place and self.frame is other.frame
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.path, self.table, id(self.frame)))
+        return hash((self._place, id(self.frame)))
+
+    @property
+    def shown(self) -> str:
+        """How messages call it: a path, an address without its password, or that it is an object in memory."""
+        from sordino.query.sources import shown_address
+
+        if self.kind in ("postgres", "spark"):
+            where = "spark" if self.address is None else shown_address(self.address)
+            return repr(f"{where} {self.files or self.table or ''}".strip())
+        return "an object in memory" if self.path is None else show(str(self.path))
+
+    @property
+    def place(self) -> str | None:
+        """Where a table of a database is, whoever asks; None for files and objects in memory."""
+        if self.kind not in ("postgres", "spark"):
+            return None
+        server = re.sub(r"//[^@/]*@", "//", self.shown[1:-1])
+        return server if "://" in server else f"spark://{server}"
 
 
 @dataclass(frozen=True)
@@ -163,6 +193,10 @@ class Table:
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         name: str | None = None,
         table: str | None = None,
+        files: str | None = None,
+        format: str | None = None,  # noqa: A002
+        password_file: str | os.PathLike[str] | None = None,
+        materialized: bool | None = None,
         neighbors: Neighbors | str | None = None,
         max_rows: int | None = None,
         max_rows_per_group: int | None = None,
@@ -173,7 +207,8 @@ class Table:
         """A table declared in Python, with the meaning and the checks of `[tables.NAME]` in TOML.
 
         `source` is a path, or a pandas or polars DataFrame or a pyarrow Table; without a `name` the table is called like
-        its file, or "data". `table` is its name within a DuckDB file.
+        its file, or "data". `table` is its name within a DuckDB file or a database, whose address is then the source;
+        `files` and `format` are what Spark reads.
 
         Example:
             >>> age = {"type": "int", "min": 0, "max": 110}
@@ -184,7 +219,8 @@ class Table:
 
         given = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
         given |= {"max_rows": max_rows, "max_rows_per_group": max_rows_per_group, "max_groups": max_groups}
-        given |= {"public": public, "persons": persons, "via": via}
+        given |= {"public": public, "persons": persons, "via": via, "files": files, "format": format}
+        given |= {"password_file": password_file, "materialized": materialized}
         return declaration.python_table(name, {k: v for k, v in given.items() if v is not None})
 
     @property
@@ -263,6 +299,10 @@ class Dataset:
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         name: str | None = None,
         table: str | None = None,
+        files: str | None = None,
+        format: str | None = None,  # noqa: A002
+        password_file: str | os.PathLike[str] | None = None,
+        materialized: bool | None = None,
         neighbors: Neighbors | str | None = None,
         max_rows: int | None = None,
         max_rows_per_group: int | None = None,
@@ -279,7 +319,8 @@ class Dataset:
 
         one = {"source": source, "unit": unit, "columns": columns, "table": table, "neighbors": neighbors, "key": key}
         one |= {"max_rows": max_rows, "max_rows_per_group": max_rows_per_group, "max_groups": max_groups}
-        one |= {"name": name, "public": public or None}
+        one |= {"name": name, "public": public or None, "files": files, "format": format}
+        one |= {"password_file": password_file, "materialized": materialized}
         declared = declaration.python_tables({k: v for k, v in one.items() if v is not None}, tables)
         allowed, reserved = declaration.python_budget(budget, reserved_delta, declared.values())
         object.__setattr__(self, "tables", _Frozen(declared))
@@ -299,14 +340,18 @@ class Dataset:
         return declaration.load(path)
 
     @staticmethod
-    def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> str:
-        """A declaration to fill in, from the schema of a Parquet, CSV or DuckDB file only; written to `output` if given.
+    def schema_stub(
+        path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, table: str | None = None
+    ) -> str:
+        """A declaration to fill in, from the schema of a file or a database only; written to `output` if given.
+
+        Of a database, all tables that may be read, or one of them.
 
         Privacy: names and types of columns are read, never a value, a statistic or the number of rows.
         """
         from sordino.query import stub
 
-        return stub.schema_stub(path, output)
+        return stub.schema_stub(path, output, table=table)
 
     def with_tables(self, tables: Mapping[str, Table]) -> Dataset:
         """The same budget over other tables."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.privacy.budget import Budget
@@ -24,7 +23,7 @@ from sordino.privacy.exact import bounds, readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.bounds import NAMES, Bounds
 from sordino.query.columns import column
-from sordino.query.dataset import Column, Dataset, Source, Table
+from sordino.query.dataset import Column, Dataset, Table
 from sordino.query.entries import (
     Place,
     check_names,
@@ -38,6 +37,15 @@ from sordino.query.entries import (
     yes_or_no,
 )
 from sordino.query.foreign_keys import related, via
+from sordino.query.sources import (
+    OF_SOURCES,
+    database_kind,
+    expect_one_engine,
+    name_parts,
+    read_source,
+    source_kind,
+    table_name,
+)
 
 __all__ = ["UNFILLED", "Place", "key_text", "load", "name_fault", "python_budget", "python_ledger", "python_table",
            "python_tables", "source_kind", "table_name"]  # fmt: skip
@@ -46,63 +54,8 @@ UNFILLED = "TODO"
 """What a stub holds in place of the unit; it is never a column."""
 
 _LONGEST_FILE = 16 * 2**20
-_SUFFIXES: Mapping[str, Literal["parquet", "csv", "duckdb"]] = {
-    ".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv", ".duckdb": "duckdb",
-}  # fmt: skip
 
-
-def source_kind(path: Path) -> Literal["parquet", "csv", "duckdb"] | None:
-    """Which kind of file a name promises, if it is one that can be read."""
-    return next((kind for suffix, kind in _SUFFIXES.items() if path.name.lower().endswith(suffix)), None)
-
-
-def table_name(path: Path) -> str:
-    """The name of a table after its file, without the ending."""
-    suffix = next((s for s in _SUFFIXES if path.name.lower().endswith(s)), "")
-    return path.name[: len(path.name) - len(suffix)]
-
-
-def _source(place: Place, value: Any, table: Any, folder: Path) -> Source:
-    if not isinstance(value, str | os.PathLike):
-        if table is not None:
-            raise place.at("table").wrong(table, "only a DuckDB file has tables inside", "Leave table out.")
-        return Source("frame", frame=_frame(place.at("source"), value))
-    text, at = os.fspath(value), place.at("source")
-    if not isinstance(text, str) or not text.strip() or any(unicodedata.category(c) in {"Cc", "Cs"} for c in text):
-        raise at.wrong(text, "a source is the path of a file", 'Write source = "visits.parquet" or the like.')
-    address = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", text)
-    if address or re.search(r"\b(host|password|dbname)\s*=", text):
-        # An address may hold a password: only its scheme is shown.
-        shown = f"an address {address.group()}..." if address else "a connection string"
-        hint = "Export the table to a Parquet or DuckDB file."
-        raise InvalidDeclaration(f"{at} with {shown}", "databases and addresses are not supported yet", hint)
-    if any(c in text for c in "*?"):
-        raise at.wrong(text, "a source is one file, not a pattern", "Put the rows into one Parquet or DuckDB file.")
-    kind = source_kind(Path(text))
-    if kind is None:
-        hint = "Read it with Dataset.load." if text.lower().endswith(".toml") else "Convert it, to Parquet if you can."
-        raise at.wrong(text, f"a source ends in {', '.join(_SUFFIXES)}", hint)
-    if table is not None and kind != "duckdb":
-        raise place.at("table").wrong(table, "only a DuckDB file has tables inside", "Leave table out.")
-    if table is not None and (fault := name_fault(table)):
-        raise place.at("table").wrong(table, fault, 'Write table = "visits" or the like.')
-    return Source(kind, (folder / text).absolute(), table)
-
-
-def _frame(place: Place, value: Any) -> Any:
-    """An object in memory that holds a table; looked up among loaded libraries, so that none is imported for it."""
-    for library, name in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")):
-        kind = getattr(sys.modules.get(library), name, None)
-        if isinstance(kind, type) and isinstance(value, kind):
-            return value
-    rule = "a source is the path of a file, a pandas or polars DataFrame, or a pyarrow Table"
-    hint = "Collect it first: source.collect()." if type(value).__name__ == "LazyFrame" else "Pass one of these."
-    if isinstance(value, Mapping):
-        hint = "Pass several tables as tables={...}."
-    raise place.wrong(value, rule, hint)
-
-
-_OF_ALL = ("source", "table", "public", "columns")
+_OF_ALL = (*OF_SOURCES, "public", "columns")
 _OF_PROTECTED = ("unit", "persons", "via", "neighbors", *NAMES)
 _OF_PARENT = ("unit", "persons", "neighbors")
 
@@ -111,7 +64,7 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
     entries = section(place, value, (*_OF_ALL, *_OF_PROTECTED, "key"))
     if "source" not in entries:
         raise place.lacks("source", "a table has a source", f'Add source = "{name}.parquet" or the like.')
-    source = _source(place, entries["source"], entries.get("table"), folder)
+    source = read_source(place, entries, folder)
     public = yes_or_no(place.at("public"), entries.get("public", False))
     described = section(place.at("columns"), entries.get("columns", {}))
     check_names(place.at("columns"), described, "column")
@@ -201,11 +154,16 @@ def _key(place: Place, value: Any, columns: Mapping[str, Column]) -> tuple[str, 
 
 
 def _settled(name: str, table: Table) -> Table:
-    """A table under its name in the dataset, by which a DuckDB file knows it unless another is declared."""
+    """A table under its name in the dataset, by which a database knows it unless another is declared."""
     source = table.source
-    if source.kind == "duckdb" and source.table is None:
-        source = replace(source, table=name)
+    if source.kind in ("duckdb", "postgres", "spark") and source.table is None and source.files is None:
+        source = replace(source, table=name if source.kind == "duckdb" else _as_name(name))
     return replace(table, name=name, source=source)
+
+
+def _as_name(name: str) -> str:
+    """A name that is one name, also where it holds a dot."""
+    return '"' + name.replace('"', '""') + '"' if set('". ') & set(name) else name
 
 
 def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
@@ -216,7 +174,9 @@ def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
         )
     check_names(place, tables, "table")
     read = {n: t if isinstance(t, Table) else _table(place.at(n), n, t, folder) for n, t in tables.items()}
-    return related(place, {name: _settled(name, table) for name, table in read.items()})
+    settled = {name: _settled(name, table) for name, table in read.items()}
+    expect_one_engine(place, settled)
+    return related(place, settled)
 
 
 def _budget(place: Place, value: Any) -> tuple[Budget, Any]:
@@ -318,6 +278,9 @@ def python_table(name: Any, entries: Mapping[str, Any]) -> Table:
         source = entries.get("source")
         text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
         name = table_name(Path(text)) if isinstance(text, str) and text else "data"
+        if isinstance(text, str) and database_kind(text) is not None:
+            inside = entries.get("table")
+            name = (name_parts(inside) or ["data"])[-1] if isinstance(inside, str) else "data"
     if fault := name_fault(name):
         raise Place().at("name").wrong(name, fault, 'Pass name="visits" or the like.')
     return _table(Place(), name, entries, Path.cwd())

@@ -1,4 +1,4 @@
-"""A declaration to fill in, made from the schema of a file: names and types of columns, nothing else.
+"""A declaration to fill in, made from the schema of a file or a database: names and types of columns, nothing else.
 
 What only the owner can know (who is protected, which limits are public) is left open, and `Dataset.load` refuses the stub
 until the unit is filled in. No limit, value, statistic or row count of the data is read.
@@ -10,6 +10,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ from typing import Any, TypeAlias
 from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.query.dataset import Kind, Source
-from sordino.query.declaration import UNFILLED, key_text, name_fault, source_kind, table_name
+from sordino.query.declaration import UNFILLED, key_text, name_fault
+from sordino.query.sources import database_kind, name_parts, shown_address, source_kind, table_name
 
 __all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
 
@@ -41,17 +43,49 @@ Fields: TypeAlias = Sequence[tuple[str, Kind | None, str]]
 """Name, kind (None: not supported) and the source's own word for the type, column by column."""
 
 
-def schema_stub(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> str:
-    """The text of a declaration of a Parquet, CSV or DuckDB file; written to `output` if given, never over a file."""
-    file = _data_file(path)
+def schema_stub(
+    path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, table: str | None = None
+) -> str:
+    """The text of a declaration of a file or a database; written to `output` if given, never over a file.
+
+    Of a database all tables that may be read are written, or the one that is called `table`.
+    """
     target = None if output is None else _target(output)
-    kind = source_kind(file)
-    if kind == "duckdb":
+    if isinstance(path, str) and (kind := database_kind(path)) is not None:
+        return _written(_of_database(kind, path, table), target)
+    if table is not None:
+        raise InvalidDeclaration(f"table = {show(table)}", "only a database has tables to choose from", "Leave it out.")
+    file = _data_file(path)
+    ending = source_kind(file)
+    if ending == "duckdb":
         tables = _duckdb_fields(file)
     else:
-        tables = {table_name(file): _parquet_fields(file) if kind == "parquet" else _csv_fields(file)}
+        tables = {table_name(file): _parquet_fields(file) if ending == "parquet" else _csv_fields(file)}
     source = file.name if target is None else Path(os.path.relpath(file, target.parent)).as_posix()
-    text = _rendered(source, tables, kind == "csv")
+    return _written(_rendered(source, tables, ending == "csv"), target)
+
+
+def _of_database(kind: str, address: str, table: str | None) -> str:
+    """The stub of a database: its engine tells the tables; the password of the address is not written down."""
+    tables: dict[str, Fields] = import_module(f"sordino.engines.{kind}.schema").tables_of(address, table)
+    shown = "spark" if address == "spark" else shown_address(address)
+    if not tables:
+        hint = "Check the address and the rights of its user, or name one table."
+        raise InvalidDeclaration(show(shown), "it holds no table that may be read", hint)
+    named: dict[str, tuple[str, Fields]] = {}
+    for place, fields in tables.items():
+        own = (name_parts(place) or [place])[-1]
+        named[own if own.casefold() not in {name.casefold() for name in named} else place.replace(".", "_")] = place, fields
+    text = _OPENING.format(source=_quoted(shown))
+    for name, (place, fields) in named.items():
+        declared = "data" if name_fault(name) else name
+        section = _TABLE.format(key=key_text(declared), source=_quoted(shown), unfilled=UNFILLED)
+        text += section.replace("\nunit = ", f"\ntable = {_quoted(place)}\nunit = ", 1)
+        text += "".join(f"{line}\n" for line in _column_lines(fields, from_csv=False))
+    return text
+
+
+def _written(text: str, target: Path | None) -> str:
     if target is not None:
         try:
             with target.open("x", encoding="utf-8") as opened:
@@ -85,8 +119,11 @@ def _data_file(path: object) -> Path:
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or source_kind(Path(text)) is None:
         shown = show(text) if isinstance(text, str) else f"an object of type {type(path).__name__}"
-        rule = "a stub is made of a file that ends in .parquet, .csv, .csv.gz or .duckdb"
-        raise InvalidDeclaration(shown, rule, 'Pass "visits.parquet" or the like.')
+        rule = "a stub is made of a file that ends in .parquet, .csv, .csv.gz or .duckdb, or of a database"
+        if isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", text):
+            shown = "an address"  # which may hold a password
+        hint = 'Pass "visits.parquet", "postgresql://analyst@db.example.org/hospital" or the like.'
+        raise InvalidDeclaration(shown, rule, hint)
     try:
         found = Path(text).is_file()
     except ValueError:  # a NUL in the name

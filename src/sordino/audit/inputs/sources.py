@@ -14,7 +14,6 @@ from typing import Any
 
 from sordino.engines.duckdb import arrow, csv_records
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import show
 from sordino.query.dataset import Source, Table
 
 __all__ = ["stored_rows", "with_rows"]
@@ -32,10 +31,10 @@ def stored_rows(table: Table) -> Any:
             return pyarrow.parquet.read_table(source.path)
         case "csv":
             return csv_records(Path(source.path or ""))
-        case "duckdb":
-            rule = "the rows of a DuckDB file are not read for audits"
+        case "duckdb" | "postgres" | "spark":
+            rule = "the rows of a database are not read for audits"
             hint = "Copy the table into a Parquet file or an Arrow table, and declare that."
-            raise InvalidInput(f"tables.{table.name}.source = {show(str(source.path))}", rule, hint)
+            raise InvalidInput(f"tables.{table.name}.source = {source.shown}", rule, hint)
 
 
 def with_rows(table: Table, rows: Any) -> Table:

@@ -9,7 +9,17 @@ from sqlglot import ErrorLevel, UnsupportedError, exp
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from sordino.errors import InvalidInput
-from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
+from sordino.query.meaning.neutral import (
+    Doubles,
+    Fits,
+    Indicator,
+    ItemOf,
+    LeastOf,
+    Let,
+    PlaceIn,
+    TextList,
+    WideDiv,
+)
 
 __all__ = ["write"]
 
@@ -25,13 +35,27 @@ def _let(writer: Any, node: Let) -> str:
     return str(writer.func("LIST_EXTRACT", exp.Transform(this=exp.Array(expressions=[node.this]), expression=body), "1"))
 
 
+_OPERATORS: dict[str, type[exp.Expression]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
+_BIGINT = exp.DataType(this=exp.DType.BIGINT)
+
+
+def _rebuilt(make: Callable[[Any], exp.Expression]) -> Callable[[Any, Any], str]:
+    """What another node would be written as: here DuckDB itself does what is meant."""
+    return lambda writer, node: str(writer.sql(make(node)))
+
+
 class _Writer(DuckDBGenerator):
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **DuckDBGenerator.TRANSFORMS,
+        Doubles: _rebuilt(lambda node: _OPERATORS[node.args["operator"]](this=node.this, expression=node.expression)),
+        Fits: _rebuilt(lambda node: exp.TryCast(this=node.this, to=_BIGINT.copy())),
+        Indicator: _rebuilt(lambda node: exp.Cast(this=node.this, to=_BIGINT.copy())),
         ItemOf: _called("LIST_EXTRACT"),
+        LeastOf: _rebuilt(lambda node: exp.Min(this=node.this)),
         Let: _let,
         PlaceIn: _called("ARRAY_POSITION"),
         TextList: _called("STR_SPLIT"),
+        WideDiv: _rebuilt(lambda node: exp.IntDiv(this=node.this, expression=node.expression)),
     }
 
 

@@ -9,7 +9,7 @@ import contextlib
 import numbers
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from sordino.engines.duckdb.after_fork import keep_in_children
 from sordino.engines.duckdb.locked import NOTHING_LOADED, lock, text
 from sordino.engines.duckdb.scratch import Scratch
 from sordino.engines.duckdb.sources import enter, one_file, quoted, share_key
-from sordino.engines.engine import Exact
+from sordino.engines.engine import Exact, Run
 from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_key, unreadable
 from sordino.engines.interruptible import interruptible
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
@@ -122,6 +122,13 @@ class DuckDB:
         """Refuse if a source file is no longer what was opened."""
         for file in self._files:
             file.expect_unchanged()
+
+    @contextlib.contextmanager
+    def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:
+        """The files as they were opened, which stay the same or are refused."""
+        del statements
+        self.expect_unchanged()
+        yield self.run
 
     def run(self, statement: Statement) -> Exact:
         """The exact sums of a statement."""

@@ -75,6 +75,8 @@ def enter(connection: Any, table: Table, place: int) -> tuple[Admitted, ...]:
             # in a second step, or the engine would convert while it reads, and fail where a cell does not convert
             run(f"CREATE TABLE {_gated(table)} AS {_select(chosen, relation.named)}")
             run(f"DROP TABLE {relation.sql}")
+        case _:
+            raise unreadable(table, "it is not a file, and DuckDB reads no databases")
     _read_every_cell(connection, table)
     return chosen
 

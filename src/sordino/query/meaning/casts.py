@@ -28,7 +28,7 @@ def _cast(kind: Typed, x: Typed) -> Typed:
         case Number() if name in _WHOLE:
             return _whole(name, x)
         case Truth(nullable=nullable) if name in _WHOLE or name == "double":
-            return Typed(Number(Fraction(0), Fraction(1), Fraction(1), None, nullable), nodes.cast(x.sql, "bigint"))
+            return Typed(Number(Fraction(0), Fraction(1), Fraction(1), None, nullable), nodes.indicator(x.sql))
         case _:
             hint = (
                 "A column is read as what it is declared: int, float, date or datetime. EXTRACT(year FROM day) is a number."

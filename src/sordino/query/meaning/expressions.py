@@ -92,7 +92,7 @@ def indicator(truth: Typed) -> Typed:
     """A condition as the number 1 where it is true and 0 where it is false; NULL stays NULL."""
     nullable = not isinstance(truth.type, Truth) or truth.type.nullable
     number = Number(Fraction(0), Fraction(1), Fraction(1), None, nullable)
-    return Typed(number, nodes.cast(truth.sql, "bigint"))
+    return Typed(number, nodes.indicator(truth.sql))
 
 
 def _nearest(value: Fraction, step: Fraction) -> int:
@@ -115,8 +115,15 @@ def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -
         whole = _whole_steps(number.sql, step, lower, upper)
         if whole is not None:
             return whole
-    x = nodes.binary(exp.Add, nodes.binary(exp.Div, nodes.as_double(number), nodes.real(step)), nodes.real(0.5))
+    steps = nodes.doubles("/", nodes.as_double(number), nodes.real(step), safe=_divides_safely(type_, step))
+    x = nodes.binary(exp.Add, steps, nodes.real(0.5))
     return nodes.as_whole(exp.Floor(this=x), first, last)
+
+
+def _divides_safely(number: Number, step: Fraction) -> bool:
+    """Whether no quotient is infinite, nor becomes 0 where the number is none."""
+    bounded = number.lower is not None and number.upper is not None and step <= 1
+    return bounded and max(abs(number.lower or 0), abs(number.upper or 0)) / step <= 2**1000
 
 
 def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression | None:

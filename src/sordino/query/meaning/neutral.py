@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-__all__ = ["ItemOf", "Let", "PlaceIn", "TextList"]
+__all__ = ["Doubles", "Fits", "Indicator", "ItemOf", "LeastOf", "Let", "PlaceIn", "TextList", "WideDiv"]
 
 
 class Let(exp.Expression):
@@ -35,3 +35,36 @@ class ItemOf(exp.Expression):
     """What stands in the list `this` at the place `expression`, from 1 on; NULL where nothing does."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
+
+
+class Doubles(exp.Expression):
+    """Two DOUBLEs joined by `operator` (one of + - * /) as IEEE 754 says: infinite where too large, 0 where too small.
+
+    It stands where bounds do not rule such results out; an engine that fails there needs a form that does not.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "operator": True}
+
+
+class Fits(exp.Expression):
+    """`this`, a whole-valued DOUBLE, as BIGINT: a CASE around it shows that it fits, if the engine heeds CASE."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class Indicator(exp.Expression):
+    """The condition `this` as the BIGINT 1 or 0; NULL stays NULL."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class WideDiv(exp.Expression):
+    """The whole part of `this` by `expression`, which are not negative, not 0 below, and may be wider than 64 bits."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
+
+
+class LeastOf(exp.Expression):
+    """The least value of a group, NULLs aside, whatever its type: an engine may have no MIN of conditions."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}

@@ -16,17 +16,20 @@ from sqlglot import exp
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
-from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
+from sordino.query.meaning.neutral import Doubles, Fits, Indicator, ItemOf, Let, PlaceIn, TextList
 from sordino.query.tree import Value
 from sordino.query.typed import Typed
 from sordino.query.types import Day, Moment, Nothing, Number, Text, Truth
 
-__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped", "clamped_whole", "constant", "finite",
-           "greatest", "least", "let", "nearest_double", "not_nan", "not_zero", "null", "place_in", "real", "text_list",
-           "try_cast", "whole"]  # fmt: skip
+__all__ = ["as_double", "as_number", "as_whole", "binary", "case", "cast", "clamped", "clamped_whole", "constant", "doubles",
+           "finite", "greatest", "indicator", "least", "let", "nearest_double", "not_nan", "not_zero", "null", "place_in",
+           "real", "text_list", "try_cast", "whole"]  # fmt: skip
 
 _KINDS = {"bigint": exp.DType.BIGINT, "double": exp.DType.DOUBLE, "boolean": exp.DType.BOOLEAN, "varchar": exp.DType.VARCHAR,
           "date": exp.DType.DATE, "timestamp": exp.DType.TIMESTAMP}  # fmt: skip
+
+
+_OPERATORS: dict[str, type[exp.Expression]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
 
 
 def cast(sql: exp.Expression, kind: str) -> exp.Expression:
@@ -42,6 +45,18 @@ def try_cast(sql: exp.Expression, kind: str) -> exp.Expression:
 def binary(operator: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
     """An operator in brackets, so that it binds as the tree says."""
     return exp.Paren(this=operator(this=left, expression=right))
+
+
+def doubles(operator: str, left: exp.Expression, right: exp.Expression, *, safe: bool = False) -> exp.Expression:
+    """Two DOUBLEs joined by + - * or /; `safe` where no result is too large for a double, or so small that it becomes 0."""
+    if safe:
+        return binary(_OPERATORS[operator], left, right)
+    return exp.Paren(this=Doubles(this=left, expression=right, operator=operator))
+
+
+def indicator(sql: exp.Expression) -> exp.Expression:
+    """A condition as 1 or 0."""
+    return Indicator(this=sql)
 
 
 def case(
@@ -159,7 +174,7 @@ def as_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
     bottom, top = real(double_at_least(Fraction(lower))), real(-double_at_least(Fraction(-upper)))
 
     def clamped(v: exp.Expression) -> exp.Expression:
-        inside = case([(exp.GTE(this=v.copy(), expression=bottom), try_cast(v.copy(), "bigint"))], whole(lower))
+        inside = case([(exp.GTE(this=v.copy(), expression=bottom), Fits(this=v.copy()))], whole(lower))
         # NaN is above everything and NULL is not comparable, so both pass the first test by
         return case([(exp.LTE(this=v.copy(), expression=top), inside),
                      (exp.IsNan(this=v.copy()), null("bigint")),

@@ -39,6 +39,33 @@ def _double(type_: Number, operands: tuple[Number, ...], sql: exp.Expression) ->
     return Typed(replace(type_, nullable=True), nodes.not_nan(sql))
 
 
+def _size(number: Number) -> Fraction | None:
+    """The largest magnitude; None if it is not known."""
+    return None if number.lower is None or number.upper is None else max(abs(number.lower), abs(number.upper))
+
+
+def _at_least_one(x: Typed) -> bool:
+    """Whether no value but 0 is below 1 in magnitude, so that a product with it is never too small for a double."""
+    if x.constant is not None and isinstance(x.constant[0], int | Fraction):
+        return abs(x.constant[0]) >= 1
+    return nodes.as_number(x).integral
+
+
+def _exact_range(name: str, x: Typed, y: Typed) -> bool:
+    """Whether bounds show that + - * or / of two doubles is neither too large for one nor so small that it becomes 0."""
+    most, other = (_size(nodes.as_number(one)) for one in (x, y))
+    if most is None or other is None:
+        return False
+    if name in ("+", "-"):
+        return most + other <= _SAFE
+    if name == "*":
+        return most * other <= _SAFE and (_at_least_one(x) or _at_least_one(y))
+    if y.constant is None or not isinstance(y.constant[0], int | Fraction) or not y.constant[0]:
+        return False
+    divisor = abs(y.constant[0])
+    return most / divisor <= _SAFE and (divisor <= 1 or (nodes.as_number(x).integral and divisor <= _SAFE))
+
+
 def _operator(
     name: str, node: type[exp.Expression], rule: Callable[[Number, Number], Number]
 ) -> Callable[[Typed, Typed], Typed]:
@@ -49,7 +76,8 @@ def _operator(
         type_ = rule(a, b)
         if a.integral and b.integral and type_.integral:
             return Typed(type_, nodes.binary(node, x.sql, y.sql))
-        return _double(type_, (a, b), nodes.binary(node, nodes.as_double(x), nodes.as_double(y)))
+        sql = nodes.doubles(name, nodes.as_double(x), nodes.as_double(y), safe=_exact_range(name, x, y))
+        return _double(type_, (a, b), sql)
 
     return apply
 
@@ -62,7 +90,7 @@ def _divide(x: Typed, y: Typed) -> Typed:
     divisor = nodes.as_double(y)
     if y.constant is None or nodes.nearest_double(b.lower or Fraction(0)) == 0:
         divisor, type_ = nodes.not_zero(divisor), replace(type_, nullable=True)
-    return _double(type_, (a, b), nodes.binary(exp.Div, nodes.as_double(x), divisor))
+    return _double(type_, (a, b), nodes.doubles("/", nodes.as_double(x), divisor, safe=_exact_range("/", x, y)))
 
 
 def _modulo(x: Typed, y: Typed) -> Typed:
@@ -106,13 +134,17 @@ def _to_multiple(x: Typed, node: type[exp.Expression], to_whole: Callable[[Fract
     """node(x / width) * width, in 64-bit integers where the result is whole and bounded."""
     type_ = intervals.rounded(nodes.as_number(x), to_whole, width)
     sql = nodes.as_double(x)
-    quotient = node(this=sql if width == 1 else nodes.binary(exp.Div, sql, nodes.real(width)))
+    known = nodes.constant(width)
+    divided = sql if width == 1 else nodes.doubles("/", sql, nodes.real(width), safe=_exact_range("/", x, known))
+    quotient = node(this=divided)
     if type_.integral:
         lower, upper = intervals.ends(type_)
         count = nodes.as_whole(quotient, int(lower / width), int(upper / width))
         sql = count if width == 1 else nodes.binary(exp.Mul, count, nodes.whole(int(width)))
         return Typed(replace(type_, nullable=True), sql)
-    sql = quotient if width == 1 else nodes.binary(exp.Mul, quotient, nodes.real(width))
+    size = _size(nodes.as_number(x))
+    safe = size is not None and size <= _SAFE
+    sql = quotient if width == 1 else nodes.doubles("*", quotient, nodes.real(width), safe=safe)
     return Typed(type_, sql)
 
 

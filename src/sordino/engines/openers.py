@@ -1,0 +1,38 @@
+"""Which engine opens which tables: that of their sources, loaded when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from importlib import import_module
+
+from sordino.engines.engine import Opener
+from sordino.errors import InvalidInput
+from sordino.query.dataset import Table
+from sordino.query.sources import Engine, engine_of
+
+__all__ = ["opener_of"]
+
+_CLASSES: dict[Engine, tuple[str, str]] = {
+    "duckdb": ("sordino.engines.duckdb", "DuckDB"),
+    "postgres": ("sordino.engines.postgres", "Postgres"),
+    "spark": ("sordino.engines.spark", "Spark"),
+}
+"""The module of each engine, and what opens tables there. A module whose library is missing says what to install."""
+
+
+def opener_of(tables: Iterable[Table], memory: str | None = None, threads: int | None = None) -> Opener:
+    """What opens these tables; `memory` and `threads` are limits of DuckDB, which reads files and objects in memory.
+
+    Public files go with any engine, so that a database among the sources decides.
+    """
+    found = {engine_of(table.source) for table in tables} - {"duckdb"}
+    engine: Engine = next(iter(found), "duckdb")
+    module, name = _CLASSES[engine]
+    opener: Opener = getattr(import_module(module), name)
+    if engine == "duckdb":
+        return partial(opener, memory=memory, threads=threads)
+    if memory is not None or threads is not None:
+        rule = "memory and threads are limits of DuckDB, and these tables are asked where they are"
+        raise InvalidInput(f"memory or threads beside a source in {engine}", rule, "Leave them out.")
+    return opener
