@@ -16,7 +16,7 @@ from sordino.engines.spark.widths import Widths
 from sordino.errors import InvalidInput
 from sordino.plan.fragments import GATE
 from sordino.query.meaning import nodes
-from sordino.query.meaning.neutral import ItemOf, Let, PlaceIn, TextList
+from sordino.query.meaning.neutral import Doubles, ItemOf, Let, PlaceIn, TextList, WideDiv
 
 __all__ = ["name_of", "quoted", "text", "write"]
 
@@ -170,7 +170,23 @@ class _Writer(Generator):
         value = self.sql(node.this)
         return f"SUM({value})" if self.widths.short(node.this) else f"SUM(CAST({value} AS {_WIDE}))"
 
-    def own_intdiv(self, node: exp.IntDiv) -> str:
+    def own_widediv(self, node: WideDiv) -> str:
+        return self.own_intdiv(node)
+
+    def own_doubles(self, node: Doubles) -> str:
+        # as IEEE 754 says, but for a division by 0: no divisor is 0 (`nodes.not_zero`)
+        return f"{self.sql(node.this)} {node.args['operator']} {self.sql(node.expression)}"
+
+    def own_fits(self, node: exp.Expr) -> str:
+        return f"TRY_CAST({self.sql(node.this)} AS BIGINT)"
+
+    def own_indicator(self, node: exp.Expr) -> str:
+        return f"CAST({self.sql(node.this)} AS BIGINT)"
+
+    def own_leastof(self, node: exp.Expr) -> str:
+        return f"MIN({self.sql(node.this)})"
+
+    def own_intdiv(self, node: exp.Expr) -> str:
         left, right = self.sql(node.this), self.sql(node.expression)
         if not self.widths.wide(node.this) and not self.widths.wide(node.expression):
             return f"{left} DIV {right}"

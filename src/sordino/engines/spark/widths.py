@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from sordino.query.meaning.neutral import Let, PlaceIn
+from sordino.query.meaning.neutral import Doubles, Fits, Indicator, LeastOf, Let, PlaceIn, WideDiv
 
 __all__ = ["MOST_ROWS", "Widths"]
 
@@ -25,10 +25,9 @@ _LONG = 2**63
 Reach: TypeAlias = tuple[int, int] | None
 """The least and the greatest that a whole number can be, where it is not NULL; None if that is not known."""
 
-_SAME = (exp.Paren, exp.Alias, exp.Min, exp.Max, exp.FirstValue, exp.Lag, exp.Lead, exp.Window)
+_SAME = (exp.Paren, exp.Alias, exp.Min, exp.Max, LeastOf, exp.FirstValue, exp.Lag, exp.Lead, exp.Window)
 """What yields one of the values of its argument."""
-_DOUBLES = (exp.Div, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
-_TRUTHS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Like, exp.ILike)
+_DOUBLES = (Doubles, exp.Div, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Widths:
                 return not node.is_string and node.this.isdecimal() and int(node.this) >= _LONG
             case exp.Case():
                 return any(map(self.wide, _values(node)))
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.IntDiv():
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.IntDiv() | WideDiv():
                 return self.wide(node.this) or self.wide(node.expression)
             case exp.Coalesce() | exp.Least() | exp.Greatest():
                 return any(map(self.wide, (node.this, *node.expressions)))
@@ -126,20 +125,22 @@ class Widths:
                 return 0, MOST_ROWS
             case PlaceIn():
                 return 0, MOST_ROWS
+            case Indicator():
+                return 0, 1
+            case Fits():
+                return None  # a double, whose reach only facts tell
             case exp.Sum():
                 inner = self.reach(node.this, facts)
                 return None if inner is None else (min(0, inner[0]) * MOST_ROWS, max(0, inner[1]) * MOST_ROWS)
             case exp.Cast():
-                if node.to.this is not exp.DType.BIGINT:
-                    return None
-                return (0, 1) if isinstance(node.this, _TRUTHS) else self.reach(node.this, facts)
+                return self.reach(node.this, facts) if node.to.this is exp.DType.BIGINT else None
             case exp.Case():
                 return self._cases(node, facts)
             case exp.Coalesce():
                 return _hull([self.reach(one, facts) for one in (node.this, *node.expressions)])
             case exp.Least() | exp.Greatest():
                 return self._extreme(node, facts)
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Mod():
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Mod() | WideDiv():
                 return _computed(node, self.reach(node.this, facts), self.reach(node.expression, facts))
             case exp.Column() | exp.Identifier():
                 return _hull([self.reach(one) for one in self._definitions(node)] or [None])
@@ -167,7 +168,7 @@ class Widths:
         pick = min if isinstance(node, exp.Least) else max
         certain, other = (high, low) if pick is min else (low, high)
         literal = [end for end, one in zip(certain, (node.this, *node.expressions), strict=True)
-                   if end is not None and isinstance(one.unnest(), exp.Literal | exp.Neg)]  # fmt: skip
+                   if end is not None and _is_written(one)]  # fmt: skip
         ends = [end for end in other if end is not None]
         if not literal or len(ends) < len(other):
             return None
@@ -180,7 +181,7 @@ class Widths:
             parts = [self._ends(one, facts) for one in (node.this, *node.expressions)]
             low, high = zip(*parts, strict=True)
             literal = [reach[0] for one in (node.this, *node.expressions)
-                       if isinstance(one.unnest(), exp.Literal | exp.Neg) and (reach := self.reach(one)) is not None]  # fmt: skip
+                       if _is_written(one) and (reach := self.reach(one)) is not None]  # fmt: skip
             if isinstance(node, exp.Least):
                 return (None if None in low else min(low)), (min(literal) if literal else None)
             return (max(literal) if literal else None), (None if None in high else max(high))
@@ -229,13 +230,20 @@ def _values(node: exp.Case) -> list[exp.Expr]:
     return [*(branch.args["true"] for branch in node.args["ifs"]), *([] if default is None else [default])]
 
 
+def _is_written(node: exp.Expr) -> bool:
+    """Whether it is a number that is written out, and so never NULL."""
+    while isinstance(node, exp.Paren | exp.Neg | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Literal)
+
+
 def _is_null(node: exp.Expr) -> bool:
     return isinstance(node, exp.Null) or (isinstance(node, exp.Cast) and isinstance(node.this, exp.Null))
 
 
 def _known(node: exp.Expr, facts: Sequence[_Fact]) -> Reach:
     """What facts say of an expression; of a number as a whole one, what they say of the number."""
-    if isinstance(node, exp.Cast) and node.to.this is exp.DType.BIGINT:
+    if isinstance(node, Fits) or (isinstance(node, exp.Cast) and node.to.this is exp.DType.BIGINT):
         node = node.this
     of = [fact for fact in facts if fact.what == node]
     least = [fact.least for fact in of if fact.least is not None]
