@@ -28,7 +28,8 @@ import pytest
 
 import sordino as so
 from engine_plug import Plug
-from sordino.engines.duckdb import DuckDB, database, scratch
+from sordino.engines.duckdb import DuckDB, scratch
+from sordino.engines.duckdb import engine as database
 from sordino.engines.duckdb.sources import one_file
 from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 from sordino.engines.engine import Opener
 from sordino.errors import InvalidInput
@@ -29,10 +30,11 @@ def opener_of(tables: Iterable[Table], memory: str | None = None, threads: int |
     found = {engine_of(table.source) for table in tables} - {"duckdb"}
     engine: Engine = next(iter(found), "duckdb")
     module, name = _CLASSES[engine]
-    opener: Opener = getattr(import_module(module), name)
+    opener: Any = getattr(import_module(module), name)
     if engine == "duckdb":
         return partial(opener, memory=memory, threads=threads)
     if memory is not None or threads is not None:
         rule = "memory and threads are limits of DuckDB, and these tables are asked where they are"
         raise InvalidInput(f"memory or threads beside a source in {engine}", rule, "Leave them out.")
-    return opener
+    found_opener: Opener = opener
+    return found_opener

@@ -64,7 +64,7 @@ def database_kind(text: str) -> Literal["postgres", "spark"] | None:
 
 def engine_of(source: Source) -> Engine:
     """Which engine reads a source."""
-    return source.kind if source.kind in ("postgres", "spark") else "duckdb"  # type: ignore[return-value]
+    return source.kind if source.kind in ("postgres", "spark") else "duckdb"
 
 
 def read_source(place: Place, entries: Mapping[str, Any], folder: Path) -> Source:

@@ -54,7 +54,9 @@ def identity(engine_type: str, raw: str) -> Identity | None:
     name = _name(engine_type)
     if name in _WHOLE:
         return Identity(raw, WHOLE_NUMBERS)
-    if name in ("UHUGEINT", "DECIMAL", "BLOB"):
+    if name == "BLOB":  # as text that every engine spells alike: which of a person's values count hangs on a hash of it
+        return Identity(f"HEX({raw})", name)
+    if name in ("UHUGEINT", "DECIMAL"):
         return Identity(raw, engine_type.strip().upper())
     return Identity(_text(name, raw), TEXT) if name in ("VARCHAR", "ENUM", "UUID") else None
 

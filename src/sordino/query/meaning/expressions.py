@@ -122,8 +122,9 @@ def quantised(number: Typed, step: Fraction, lower: Fraction, upper: Fraction) -
 
 def _divides_safely(number: Number, step: Fraction) -> bool:
     """Whether no quotient is infinite, nor becomes 0 where the number is none."""
-    bounded = number.lower is not None and number.upper is not None and step <= 1
-    return bounded and max(abs(number.lower or 0), abs(number.upper or 0)) / step <= 2**1000
+    if number.lower is None or number.upper is None or step > 1:
+        return False
+    return max(abs(number.lower), abs(number.upper)) / step <= 2**1000
 
 
 def _whole_steps(sql: exp.Expression, step: Fraction, lower: Fraction, upper: Fraction) -> exp.Expression | None:

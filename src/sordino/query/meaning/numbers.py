@@ -46,8 +46,9 @@ def _size(number: Number) -> Fraction | None:
 
 def _at_least_one(x: Typed) -> bool:
     """Whether no value but 0 is below 1 in magnitude, so that a product with it is never too small for a double."""
-    if x.constant is not None and isinstance(x.constant[0], int | Fraction):
-        return abs(x.constant[0]) >= 1
+    known = None if x.constant is None else x.constant[0]
+    if isinstance(known, int | Fraction):
+        return abs(Fraction(known)) >= 1
     return nodes.as_number(x).integral
 
 
@@ -60,9 +61,10 @@ def _exact_range(name: str, x: Typed, y: Typed) -> bool:
         return most + other <= _SAFE
     if name == "*":
         return most * other <= _SAFE and (_at_least_one(x) or _at_least_one(y))
-    if y.constant is None or not isinstance(y.constant[0], int | Fraction) or not y.constant[0]:
+    known = None if y.constant is None else y.constant[0]
+    if not isinstance(known, int | Fraction) or not known:
         return False
-    divisor = abs(y.constant[0])
+    divisor = abs(Fraction(known))
     return most / divisor <= _SAFE and (divisor <= 1 or (nodes.as_number(x).integral and divisor <= _SAFE))
 
 
