@@ -285,12 +285,7 @@ class _Writer(Generator):
         """The text of a value that is hashed: the same as DuckDB's, since the hash decides which values count."""
         if isinstance(node, exp.Cast) and self.widths.double(node.this):
             raise UnsupportedError("the text of numbers that have no bounds or no step")
-        value = self.sql(node.this)
-        byte = "CASE WHEN b BETWEEN '20' AND '7E' AND b NOT IN ('22', '27', '5C') THEN CHAR(CONV(b, 16, 10)) ELSE {} END"
-        escaped = byte.format("CONCAT('\\\\x', b)")
-        hexes = f"REGEXP_EXTRACT_ALL(HEX(CAST(CAST({value} AS STRING) AS BINARY)), '..', 0)"
-        of_bytes = f"ARRAY_JOIN(TRANSFORM({hexes}, b -> {escaped}), '')"
-        return f"CASE WHEN TYPEOF({value}) = 'binary' THEN {of_bytes} ELSE CAST({value} AS STRING) END"
+        return self.sql(node)
 
     def own_lag(self, node: exp.Expr, function: str = "LAG") -> str:
         return f"{function}({self.sql(node.this)}, {_plainly(node.args['offset'])})"

@@ -58,7 +58,9 @@ def identity(engine_type: str, raw: str) -> Identity | None:
     name = _name(engine_type)
     if name in _WHOLE:
         return Identity(f"CAST({raw} AS BIGINT)", WHOLE_NUMBERS)
-    if name in ("decimal", "binary"):
+    if name == "binary":  # as text that every engine spells alike
+        return Identity(f"HEX({raw})", "bytes")
+    if name == "decimal":
         return Identity(raw, engine_type.strip().upper())
     return Identity(_text(raw), TEXT) if name == "string" else None
 

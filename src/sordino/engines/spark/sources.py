@@ -86,7 +86,7 @@ def enter_public(session: Any, table: Table) -> None:
     from sordino.engines.duckdb import DuckDB
 
     with closing(DuckDB([table])) as engine:
-        frame = engine.canonical(table)
+        frame = engine.public_rows(table)
     session.createDataFrame(_sendable(frame)).createOrReplaceTempView(quoted(name_of(table.name)))
 
 
