@@ -40,6 +40,7 @@ _PLAIN = frozenset({
     "Where", "Window", "WindowSpec", "With", "FirstValue", "Interval", "Var", "DataType", "Tuple",
 })  # fmt: skip
 """Nodes that sqlglot writes as Spark means them."""
+_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "group", "having", "limit", "with_"})
 _CALLS = frozenset({"ROW_NUMBER", "DENSE_RANK", "LOG10", "QUANTILE_DISC"})
 
 
@@ -100,6 +101,8 @@ class _Writer(Generator):
             known = name in _PLAIN or type(node) in self.TRANSFORMS or f"own_{node.key}" in type(self).__dict__
             if not known or (isinstance(node, exp.Anonymous) and node.name.upper() not in _CALLS) or node.comments:
                 raise UnsupportedError(f"{name} {node.name if isinstance(node, exp.Anonymous) else ''}".strip())
+            if isinstance(node, exp.Select) and not {key for key, value in node.args.items() if value} <= _CLAUSES:
+                raise UnsupportedError("a clause of SELECT")
         self.widths = Widths(tree)
         return self.generate(tree, copy=False)
 
@@ -233,9 +236,10 @@ class _Writer(Generator):
         return self.own_lower(node, "UPPER")
 
     def _letters(self, value: str, function: str) -> str:
-        own, others = LETTERS[function]
-        letter = f"CASE WHEN CHAR_LENGTH({function}(l)) = 1 THEN {function}(l) ELSE l END"
-        each = f"ARRAY_JOIN(TRANSFORM(SPLIT(TRANSLATE({value}, {text(own)}, {text(others)}), ''), l -> {letter}), '')"
+        known = LETTERS[function]
+        stays = f"CONTAINS({text(known.stay)}, l) OR CHAR_LENGTH({function}(l)) <> 1"
+        translated = f"TRANSLATE({value}, {text(known.before)}, {text(known.after)})"
+        each = f"ARRAY_JOIN(TRANSFORM(SPLIT({translated}, ''), l -> CASE WHEN {stays} THEN l ELSE {function}(l) END), '')"
         return f"CASE WHEN CHAR_LENGTH({value}) = OCTET_LENGTH({value}) THEN {function}({value}) ELSE {each} END"
 
     def own_ilike(self, node: exp.ILike) -> str:

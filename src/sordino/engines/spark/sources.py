@@ -19,7 +19,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Pinned", "Read", "enter", "enter_public", "share_key", "table_path"]
+__all__ = ["Pinned", "Read", "enter", "enter_public", "hold", "sendable", "share_key", "table_path"]
 
 _LONGEST_CELL = 2**20
 _PLAIN, _VERSIONED = ("parquet", "orc"), ("delta", "iceberg")
@@ -73,12 +73,19 @@ def enter(session: Any, table: Table) -> tuple[tuple[Admitted, ...], Pinned]:
     What cannot be decoded fails here, so that no question can fail because of one cell.
     """
     read = _files_of(session, table) if table.source.files is not None else _table_of(session, table)
-    chosen = _chosen_of_text(table, read) if read.of_text else _chosen(table, read)
-    items = [f"{column.sql} AS {quoted(column.name)}" for column in chosen] or ["TRUE AS `row`"]
-    view = read.rows.toDF(*(f"r{i}" for i in range(len(read.columns)))).selectExpr(*items)
-    view.createOrReplaceTempView(quoted(name_of(table.name)))
+    chosen = _chosen_of_text(table, read.columns) if read.of_text else _chosen(table, read.columns)
+    view = hold(table, read.rows, chosen)
     _read_every_cell(session, table, view.schema, of_text=read.of_text)
     return chosen, read.pinned
+
+
+def hold(table: Table, rows: Any, chosen: Sequence[Admitted] | None = None) -> Any:
+    """The view of a table in its canonical form, of rows as Spark has them; their columns are called by their places."""
+    chosen = _chosen(table, _columns(rows.schema)) if chosen is None else chosen
+    items = [f"{column.sql} AS {quoted(column.name)}" for column in chosen] or ["TRUE AS `row`"]
+    view = rows.toDF(*(f"r{i}" for i in range(len(rows.columns)))).selectExpr(*items)
+    view.createOrReplaceTempView(quoted(name_of(table.name)))
+    return view
 
 
 def enter_public(session: Any, table: Table) -> None:
@@ -87,10 +94,10 @@ def enter_public(session: Any, table: Table) -> None:
 
     with closing(DuckDB([table])) as engine:
         frame = engine.public_rows(table)
-    session.createDataFrame(_sendable(frame)).createOrReplaceTempView(quoted(name_of(table.name)))
+    session.createDataFrame(sendable(frame)).createOrReplaceTempView(quoted(name_of(table.name)))
 
 
-def _sendable(frame: Any) -> Any:
+def sendable(frame: Any) -> Any:
     """Whole numbers that Spark has no type for, as decimals."""
     import pyarrow as pa
 
@@ -134,17 +141,17 @@ def _read_every_cell(session: Any, table: Table, schema: Any, *, of_text: bool) 
         raise unreadable(table, "a text in it is not UTF-8")
 
 
-def _chosen(table: Table, read: Read) -> tuple[Admitted, ...]:
+def _chosen(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admitted, ...]:
     def identity(_: str, kind: str, place: int) -> Identity | None:
         return forms.identity(kind, f"r{place}")
 
     def cell(column: Column, kind: str, place: int) -> str | None:
         return forms.cell(column, kind, f"r{place}")
 
-    return admitted(table, read.columns, identity, cell, forms.convertible)
+    return admitted(table, columns, identity, cell, forms.convertible)
 
 
-def _chosen_of_text(table: Table, read: Read) -> tuple[Admitted, ...]:
+def _chosen_of_text(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admitted, ...]:
     """The columns of a CSV file: persons and keys are texts, or whole numbers where they are declared so."""
 
     def identity(name: str, _: str, place: int) -> Identity:
@@ -160,7 +167,7 @@ def _chosen_of_text(table: Table, read: Read) -> tuple[Admitted, ...]:
     def cell(column: Column, _: str, place: int) -> str:
         return forms.typed_text(column, f"NULLIF(r{place}, '')")
 
-    return admitted(table, read.columns, identity, cell, forms.convertible)
+    return admitted(table, columns, identity, cell, forms.convertible)
 
 
 def _columns(schema: Any) -> tuple[SourceColumn, ...]:
