@@ -242,6 +242,15 @@ def _described(session: Any, path: str) -> str:
 
 def _at_version(session: Any, table: Table, kind: str, path: str, place: str | None) -> Any:
     """The rows of a table at the version that is current now."""
+    failed = ""
+    try:
+        return _at_current_version(session, table, kind, path, place)
+    except Exception as error:
+        failed = type(error).__name__
+    raise unreadable(table, f"Spark reads {kind} by a package that this session does not seem to have ({failed})")
+
+
+def _at_current_version(session: Any, table: Table, kind: str, path: str, place: str | None) -> Any:
     if kind == "delta":
         version = session.sql(f"DESCRIBE HISTORY {path} LIMIT 1").collect()[0][0]
         if place is not None:
