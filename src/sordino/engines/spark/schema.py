@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sordino.engines.spark.dialect import quoted
 from sordino.engines.spark.forms import kind_of
 from sordino.engines.spark.sessions import open_session, quiet
+from sordino.engines.spark.sources import is_base_table
 from sordino.errors import InvalidDeclaration
 from sordino.query.sources import name_parts
 from sordino.query.stub import Fields, type_word
 
-__all__ = ["tables_of"]
+__all__ = ["base_tables", "tables_of"]
 
 
 def tables_of(address: str, table: str | None) -> dict[str, Fields]:
@@ -19,7 +22,7 @@ def tables_of(address: str, table: str | None) -> dict[str, Fields]:
     tables: dict[str, Fields] = {}
     with quiet():
         try:
-            names = [table] if table is not None else _tables(session)
+            names = [table] if table is not None else base_tables(session)
             for name in names:
                 path = ".".join(quoted(part) for part in name_parts(name))
                 fields = session.table(path).schema.fields
@@ -36,10 +39,15 @@ def tables_of(address: str, table: str | None) -> dict[str, Fields]:
     return tables
 
 
-def _tables(session: object) -> list[str]:
-    listed = session.catalog.listTables()  # type: ignore[attr-defined]
-    plain = [one for one in listed if one.tableType in ("MANAGED", "EXTERNAL")]
-    return [".".join(_written(part) for part in (*(one.namespace or ()), one.name)) for one in plain]
+def base_tables(session: Any) -> list[str]:
+    """The tables of the current schema that are no views."""
+    found = []
+    for row in session.sql("SHOW TABLES").collect():
+        if not row["isTemporary"]:
+            parts = (*str(row["namespace"]).split("."), str(row["tableName"]))
+            if is_base_table(session, ".".join(map(quoted, parts))):
+                found.append(".".join(map(_written, parts)))
+    return found
 
 
 def _written(name: str) -> str:

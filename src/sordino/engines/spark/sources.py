@@ -19,7 +19,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Pinned", "Read", "enter", "enter_public", "hold", "sendable", "share_key", "table_path"]
+__all__ = ["Pinned", "Read", "enter", "enter_public", "hold", "is_base_table", "sendable", "share_key", "table_path"]
 
 _LONGEST_CELL = 2**20
 _PLAIN, _VERSIONED = ("parquet", "orc"), ("delta", "iceberg")
@@ -208,8 +208,8 @@ def _table_of(session: Any, table: Table) -> Read:
     if not session.catalog.tableExists(path):
         raise InvalidDeclaration(what, "the catalog has no such table", 'Write table = "clinic.visits" or the like.')
     known = {str(row[0]).strip(): str(row[1]).strip() for row in _extended(session, path)}
-    kind, provider = known.get("Type", "").upper(), known.get("Provider", "").lower()
-    if kind not in ("MANAGED", "EXTERNAL"):
+    provider = known.get("Provider", "").lower()
+    if not is_base_table(session, path):
         rule = "it is a view, or of a kind that is not known: what it computes could fail on one person's cell"
         raise InvalidDeclaration(what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ...")
     if provider in _VERSIONED:
@@ -224,6 +224,11 @@ def _table_of(session: Any, table: Table) -> Read:
         SourceColumn(column.name, column.type, column.name in generated) for column in _columns(rows.schema)
     )
     return Read(rows, columns, Pinned(table, place, _files(session, place), _described(session, path)))
+
+
+def is_base_table(session: Any, path: str) -> bool:
+    """Whether the catalog says that a name is a table, not a view."""
+    return any(tuple(map(str, row[:2])) in (("Type", "MANAGED"), ("Type", "EXTERNAL")) for row in _extended(session, path))
 
 
 def _extended(session: Any, path: str) -> list[Any]:
