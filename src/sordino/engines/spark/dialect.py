@@ -148,13 +148,14 @@ class _Writer(Generator):
         lines = []
         for part in parts:
             cells = [(f"d{place}", part.expressions[place].unalias()) for place in differ]
-            fields = [f"{self.sql(cell) if isinstance(cell, exp.Literal) else self._as_wide(cell)} AS `{name}`" for name, cell in cells]
+            fields = [f"{self._listable(cell)} AS `{name}`" for name, cell in cells]
             lines.append(f"STRUCT({', '.join(fields)})")
         source = self.sql(parts[0].args["from_"].this)
-        return f"SELECT {', '.join(items)} FROM {source} LATERAL VIEW INLINE(ARRAY({', '.join(lines)})) `listed`"
+        return f"SELECT {', '.join(items)} FROM {source} LATERAL VIEW INLINE(ARRAY({', '.join(lines)})) `listed`"  # noqa: S608
 
-    def _as_wide(self, node: exp.Expr) -> str:
-        return f"CAST({self.sql(node)} AS {_WIDE})"
+    def _listable(self, node: exp.Expr) -> str:
+        """A place as it is, a number as a decimal: all lines have cells of one type."""
+        return self.sql(node) if isinstance(node, exp.Literal) else f"CAST({self.sql(node)} AS {_WIDE})"
 
     def own_ordered(self, node: exp.Ordered) -> str:
         down, first = bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
@@ -198,10 +199,9 @@ class _Writer(Generator):
 
     def own_floor(self, node: exp.Expr, function: str = "FLOOR") -> str:
         # FLOOR is a whole number of 64 bits, and fails beyond; NaN is above everything
-        cut = exp.LT(this=exp.Abs(this=exp.Placeholder()), expression=nodes.real(_WHOLE_DOUBLES))
-        return self._once(
-            node.this, lambda v: f"CASE WHEN ABS({v}) < {self.sql(cut.expression)} THEN CAST({function}({v}) AS DOUBLE) ELSE {v} END"
-        )
+        most = self.sql(nodes.real(_WHOLE_DOUBLES))
+        whole = "CASE WHEN ABS({v}) < {most} THEN CAST({function}({v}) AS DOUBLE) ELSE {v} END"
+        return self._once(node.this, lambda v: whole.format(v=v, most=most, function=function))
 
     def own_ceil(self, node: exp.Ceil) -> str:
         return self.own_floor(node, "CEIL")
@@ -258,7 +258,7 @@ class _Writer(Generator):
         if unit == "MONTH":
             return self._once(node.expression, lambda v: self._month_bin(v, count))
         width = count * _MICROSECONDS[unit]
-        moment = f"UNIX_MICROS(CAST({{}} AS TIMESTAMP))"
+        moment = "UNIX_MICROS(CAST({} AS TIMESTAMP))"
         return self._once(
             node.expression,
             lambda v: f"TIMESTAMP_MICROS({moment.format(v)} - PMOD({moment.format(v)} - {_MONDAY}L, {width}L))",
@@ -312,6 +312,7 @@ class _Writer(Generator):
         return f"ARRAY({', '.join(map(self.sql, node.expressions))})"
 
     def own_textlist(self, node: TextList) -> str:
+        del node
         raise UnsupportedError("a list of texts by itself")
 
     def own_placein(self, node: PlaceIn) -> str:

@@ -32,6 +32,7 @@ __all__ = ["Spark"]
 
 T = TypeVar("T")
 _MOST_SECONDS = 7 * 24 * 3600
+_TICK = 0.2
 
 
 class Spark:
@@ -93,17 +94,21 @@ class Spark:
 
     def _tagged(self, work: Callable[[], T]) -> T:
         """Some work in this thread whose jobs can be counted and stopped, and whose errors are not logged."""
-        tag = f"sordino-{uuid.uuid4().hex}"
-        timer = None if self._deadline is None else threading.Timer(self._deadline, self.interrupt)
-        with quiet(), self._progress.of(tag):
-            if timer is not None:
-                timer.daemon = True
-                timer.start()
-            try:
+        tag, done = f"sordino-{uuid.uuid4().hex}", threading.Event()
+        if self._deadline is not None:
+            threading.Thread(target=self._stop_late, args=(done, self._deadline), daemon=True).start()
+        try:
+            with quiet(), self._progress.of(tag):
                 return work()
-            finally:
-                if timer is not None:
-                    timer.cancel()
+        finally:
+            done.set()
+
+    def _stop_late(self, done: threading.Event, seconds: float) -> None:
+        """After a deadline stop what runs, again and again: a job may not have begun yet."""
+        wait = seconds
+        while not done.wait(wait):
+            self.interrupt()
+            wait = _TICK
 
     def expect_unchanged(self) -> None:
         """Refuse if a source is no longer what was opened."""

@@ -26,7 +26,9 @@ class Progress:
     @contextlib.contextmanager
     def of(self, tag: str) -> Iterator[None]:
         """Within, what this thread runs has the tag."""
-        self._session.addTag(tag)
+        # beside a server its own tags; in this process those of jobs, as a session's are not told where it works for Python
+        owner = self._session if self._remote else self._session.sparkContext
+        (owner.addTag if self._remote else owner.addJobTag)(tag)
         with self._lock:
             self._tags.append(tag)
             self._done = None
@@ -37,7 +39,7 @@ class Progress:
                 self._tags.remove(tag)
                 self._done = None
             with contextlib.suppress(Exception):
-                self._session.removeTag(tag)
+                (owner.removeTag if self._remote else owner.removeJobTag)(tag)
 
     @property
     def part(self) -> float | None:
@@ -64,7 +66,9 @@ class Progress:
                     tasks += found.get().numTasks()
         return min(done / tasks, 1.0) if tasks else None
 
-    def _told(self, stages: Any = None, inflight_tasks: int = 0, operation_id: str | None = None, done: bool = False) -> None:
+    def _told(
+        self, stages: Any = None, inflight_tasks: int = 0, operation_id: str | None = None, done: bool = False
+    ) -> None:
         """What a server tells of a running operation."""
         del inflight_tasks, operation_id, done
         tasks = sum(stage.num_tasks for stage in stages or ())
@@ -77,4 +81,7 @@ class Progress:
             tags = list(self._tags)
         for tag in tags:
             with contextlib.suppress(Exception):
-                self._session.interruptTag(tag)
+                if self._remote:
+                    self._session.interruptTag(tag)
+                else:
+                    self._session.sparkContext.cancelJobsWithTag(tag)

@@ -216,13 +216,12 @@ def _table_of(session: Any, table: Table) -> Read:
         rows = _at_version(session, table, provider, path, None)
         return Read(rows, _columns(rows.schema), Pinned(table, path, None, _described(session, path)))
     if provider not in _PLAIN:
-        rule = f"its rows are kept by {provider or 'an unknown source'}, and tables of {', '.join(_PLAIN + _VERSIONED)} are read"
+        known_ones = ", ".join(_PLAIN + _VERSIONED)
+        rule = f"its rows are kept by {provider or 'an unknown source'}, and tables of {known_ones} are read"
         raise InvalidDeclaration(what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ...")
     rows, place = session.table(path), known.get("Location", "")
     generated = {field.name for field in rows.schema.fields if "delta.generationExpression" in (field.metadata or {})}
-    columns = tuple(
-        SourceColumn(column.name, column.type, column.name in generated) for column in _columns(rows.schema)
-    )
+    columns = tuple(SourceColumn(column.name, column.type, column.name in generated) for column in _columns(rows.schema))
     return Read(rows, columns, Pinned(table, place, _files(session, place), _described(session, path)))
 
 
@@ -279,5 +278,3 @@ def _files(session: Any, place: str) -> Files:
     listed = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(place)
     rows = listed.selectExpr("path", "length", "CAST(UNIX_MICROS(modificationTime) AS STRING)").collect()
     return tuple(sorted((str(row[0]), int(row[1]), str(row[2])) for row in rows))
-
-
