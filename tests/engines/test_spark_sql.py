@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from engines.spark_sessions import local_session
 from query import nasty
-from query.nasty import Expressions, bind, write
+from query.nasty import Expressions, bind
+from sordino.engines.duckdb.dialect import write
 from sordino.engines.spark import dialect
 from sordino.engines.spark.letters import LETTERS
 from sordino.engines.spark.sessions import open_session
@@ -93,7 +94,7 @@ def test_every_function_on_extreme_cells() -> None:
 
     asked: list[Expression] = []
     for name in sorted(FUNCTIONS):
-        extra = {
+        extra: list[tuple[Expression, ...]] = {
             "round": [(), (Literal(3),), (Literal(-2),)],
             "substr": [(Literal(2), Literal(3)), (Literal(2**31 - 1),)],
             "like": [(Literal("%o_g%"),)],

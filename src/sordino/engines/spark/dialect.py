@@ -6,7 +6,9 @@ sums that may not are decimals (`widths.py`). `session.py` pins the settings tha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlglot import ErrorLevel, Generator, UnsupportedError, exp
@@ -18,7 +20,7 @@ from sordino.plan.fragments import GATE
 from sordino.query.meaning import nodes
 from sordino.query.meaning.neutral import Doubles, ItemOf, Let, PlaceIn, TextList, WideDiv
 
-__all__ = ["name_of", "quoted", "text", "write"]
+__all__ = ["Step", "name_of", "quoted", "steps", "text", "write"]
 
 _LONG = 2**63
 _WIDE = "DECIMAL(38, 0)"
@@ -76,6 +78,15 @@ def _plainly(number: exp.Expr) -> str:
     return str(int(number.this))
 
 
+@dataclass(frozen=True)
+class Step:
+    """A named subquery; one that is `kept` is read several times, and Spark would compute it for each."""
+
+    name: str
+    sql: str
+    kept: bool
+
+
 class _Writer(Generator):
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **Generator.TRANSFORMS,
@@ -93,6 +104,7 @@ class _Writer(Generator):
         exp.Greatest: _of_all("GREATEST"),
     }
     widths: Widths
+    without_steps = False
 
     def written(self, tree: exp.Expr) -> str:
         """The text of a whole tree."""
@@ -105,6 +117,21 @@ class _Writer(Generator):
                 raise UnsupportedError("a clause of SELECT")
         self.widths = Widths(tree)
         return self.generate(tree, copy=False)
+
+    def steps(self, tree: exp.Query) -> tuple[list[Step], str]:
+        """The named subqueries of a tree, and what is left of it."""
+        self.written(tree)
+        uses = Counter(table.name for table in tree.find_all(exp.Table) if not table.args.get("db"))
+        self.without_steps = True
+        ctes = tree.args["with_"].expressions if tree.args.get("with_") else []
+        made = [
+            Step(cte.alias, self.generate(cte.this, copy=False), bool(cte.args.get("materialized")) and uses[cte.alias] > 1)
+            for cte in ctes
+        ]
+        return made, self.generate(tree, copy=False)
+
+    def own_with(self, node: exp.With) -> str:
+        return "" if self.without_steps else str(self.with_sql(node))
 
     def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
         node = expression if key is None else getattr(expression, "args", {}).get(key)
@@ -368,10 +395,22 @@ def _texts(node: exp.Expr) -> list[str]:
     return [one.this for one in node.expressions]
 
 
+def steps(tree: exp.Query) -> tuple[list[Step], str]:
+    """A statement as views that are made one after another, and a last SELECT that reads them; `write` is all in one."""
+    try:
+        return _Writer(dialect="spark", unsupported_level=ErrorLevel.RAISE).steps(tree)
+    except UnsupportedError as error:
+        raise _unsupported(error) from None
+
+
+def _unsupported(error: UnsupportedError) -> InvalidInput:
+    rule = f"Spark has no words for it ({error})"
+    return InvalidInput("this question", rule, "Ask it with other functions.")
+
+
 def write(tree: exp.Expr, *, pretty: bool = False) -> str:
     """The SQL text of a tree, in one line or for people."""
     try:
         return _Writer(dialect="spark", pretty=pretty, unsupported_level=ErrorLevel.RAISE).written(tree)
     except UnsupportedError as error:
-        rule = f"Spark has no words for it ({error})"
-        raise InvalidInput("this question", rule, "Ask it with other functions.") from None
+        raise _unsupported(error) from None

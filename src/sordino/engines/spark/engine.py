@@ -9,6 +9,7 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ import numpy as np
 from sordino.engines.engine import Exact, Run
 from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_key, unreadable
 from sordino.engines.interruptible import interruptible
-from sordino.engines.spark.dialect import name_of, quoted
+from sordino.engines.spark.dialect import name_of, quoted, steps
 from sordino.engines.spark.progress import Progress
 from sordino.engines.spark.sessions import open_session, quiet
 from sordino.engines.spark.sources import Pinned, enter, enter_public, share_key
@@ -33,6 +34,14 @@ __all__ = ["Spark"]
 T = TypeVar("T")
 _MOST_SECONDS = 7 * 24 * 3600
 _TICK = 0.2
+
+
+@dataclass
+class _Planned:
+    """A statement that Spark has planned, and the rows that are kept for it while it runs."""
+
+    rows: Any = None
+    kept: list[Any] = field(default_factory=list)
 
 
 class Spark:
@@ -58,7 +67,7 @@ class Spark:
         self._session, self._own = open_session(address, session)
         self._progress = Progress(self._session)
         self._pinned: list[Pinned] = []
-        self._ready: dict[int, Any] = {}
+        self._ready: dict[int, _Planned] = {}
         try:
             self._open(tables)
         except BaseException:
@@ -123,19 +132,18 @@ class Spark:
         """The sources as they were opened; statements that Spark cannot plan are refused before the charge."""
         self.expect_unchanged()
         for statement in statements:
-            text, planned = statement.text(self.dialect), False
+            statement.text(self.dialect)
+            planned = False
             with self._lock, quiet(), contextlib.suppress(Exception):  # whatever an error says
-                self._hold(statement.lists)
-                self._ready[id(statement)] = self._session.sql(text)
-                planned = bool(self._ready[id(statement)].schema.names)
+                planned = bool(self._planned(statement).rows.schema.names)
             if not planned:
-                self._ready.clear()
+                self._forget()
                 rule = "Spark does not understand it as it was written for it, or is not there any more"
                 raise InvalidInput("this question", rule, "Nothing was charged. Ask it with other functions, or again.")
         try:
             yield self.run
         finally:
-            self._ready.clear()
+            self._forget()
 
     def run(self, statement: Statement) -> Exact:
         """The exact sums of a statement."""
@@ -150,11 +158,34 @@ class Spark:
         return Exact(tuple(columns[: statement.keys]), sums)
 
     def _columns(self, statement: Statement) -> list[list[Any]]:
-        ready = self._ready.get(id(statement))
-        if ready is None:
+        rows = self._planned(statement).rows
+        try:
+            return [[_whole(cell) for cell in column.to_pylist()] for column in rows.toArrow().columns]
+        finally:
+            self._forget(id(statement))
+
+    def _planned(self, statement: Statement) -> _Planned:
+        """What Spark makes of a statement, before it runs: what is read several times is kept where it is computed."""
+        if id(statement) not in self._ready:
             self._hold(statement.lists)
-            ready = self._session.sql(statement.text(self.dialect))
-        return [[_whole(cell) for cell in column.to_pylist()] for column in ready.toArrow().columns]
+            made = self._ready[id(statement)] = _Planned()
+            before, last = steps(statement.select)
+            for step in before:
+                rows = self._session.sql(step.sql)
+                if step.kept:
+                    made.kept.append(rows.persist())
+                rows.createOrReplaceTempView(quoted(step.name))
+                self._views.append(step.name)
+            made.rows = self._session.sql(last)
+        return self._ready[id(statement)]
+
+    def _forget(self, *only: int) -> None:
+        """Give back what was kept for statements, all or some."""
+        for key in only or tuple(self._ready):
+            made = self._ready.pop(key, None)
+            with contextlib.suppress(Exception):
+                for rows in made.kept if made is not None else ():
+                    rows.unpersist()
 
     def _hold(self, lists: Mapping[str, Values]) -> None:
         """Keep public lists as views with a column `value`, each until the end: its name tells its contents."""
