@@ -11,7 +11,7 @@ from engine_reference import named_only
 from engines.spark_sessions import local_session
 from sordino.audit.replayed.distances import Exactly, exactly
 from sordino.engines.spark import Spark
-from sordino.engines.spark.sources import hold, sendable
+from sordino.engines.spark.sources import hold, sent
 from sordino.plan.plan import Plan
 from sordino.query.dataset import Table
 from sordino.release import exact_groups
@@ -33,7 +33,7 @@ class Adapter:
     def load(self, declared: Mapping[str, Table], rows: Mapping[str, pa.Table]) -> None:
         """From now on these are the rows of the declared tables."""
         for name, frame in rows.items():
-            hold(declared[name], self.engine._session.createDataFrame(sendable(frame)).coalesce(1))
+            hold(declared[name], sent(self.engine._session, frame).coalesce(1))
 
     def run(self, plan: Plan) -> Exactly:
         """The sums of a plan."""

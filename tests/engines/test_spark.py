@@ -31,7 +31,7 @@ from sordino.engines.engine import Engine
 from sordino.engines.spark import Spark, sessions
 from sordino.engines.spark.dialect import steps
 from sordino.engines.spark.schema import base_tables
-from sordino.engines.spark.sources import sendable
+from sordino.engines.spark.sources import sent
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.fragments import column, named, select, source
 from sordino.plan.statement import Statement
@@ -218,7 +218,7 @@ def test_files_that_changed_are_refused_before_the_charge(change: str, tmp_path:
 def catalog(tmp_path: Path) -> Iterator[Any]:
     spark = local_session()
     spark.sql(f"CREATE DATABASE clinic LOCATION '{tmp_path / 'warehouse'}'")
-    spark.createDataFrame(sendable(ROWS)).write.saveAsTable("clinic.visits", format="parquet", path=str(tmp_path / "t"))
+    sent(spark, ROWS).write.saveAsTable("clinic.visits", format="parquet", path=str(tmp_path / "t"))
     yield spark
     spark.sql("DROP DATABASE clinic CASCADE")
 

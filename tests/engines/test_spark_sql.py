@@ -18,7 +18,7 @@ from sordino.engines.duckdb.dialect import write
 from sordino.engines.spark import dialect
 from sordino.engines.spark.letters import LETTERS
 from sordino.engines.spark.sessions import open_session
-from sordino.engines.spark.sources import sendable
+from sordino.engines.spark.sources import sent
 from sordino.engines.spark.widths import MOST_ROWS, Widths
 from sordino.errors import InvalidInput
 from sordino.query.meaning import nodes
@@ -34,7 +34,7 @@ def session() -> Any:
     """A pinned session with the table of nasty cells."""
     found, _ = open_session(None, local_session())
     rows = nasty.table().connection.sql("SELECT * FROM rows ORDER BY id").to_arrow_table()
-    found.createDataFrame(sendable(rows)).coalesce(1).createOrReplaceTempView("rows")
+    sent(found, rows).coalesce(1).createOrReplaceTempView("rows")
     return found
 
 
@@ -94,7 +94,7 @@ def test_every_function_on_extreme_cells() -> None:
 
     asked: list[Expression] = []
     for name in sorted(FUNCTIONS):
-        extra: list[tuple[Expression, ...]] = {
+        extra: Any = {
             "round": [(), (Literal(3),), (Literal(-2),)],
             "substr": [(Literal(2), Literal(3)), (Literal(2**31 - 1),)],
             "like": [(Literal("%o_g%"),)],
@@ -146,7 +146,7 @@ def letters_differ(letters: list[str]) -> list[Any]:
     with duckdb.connect() as connection:
         connection.register("t", frame)
         wanted = connection.sql("SELECT c, LOWER(c) AS l, UPPER(c) AS u FROM t").fetchall()
-    session().createDataFrame(frame).createOrReplaceTempView("letters")
+    sent(session(), frame).createOrReplaceTempView("letters")
     c = exp.column("c")
     lower, upper = dialect.write(exp.Lower(this=c.copy())), dialect.write(exp.Upper(this=c.copy()))
     got = session().sql(f"SELECT c, {lower} AS l, {upper} AS u FROM letters").toArrow()

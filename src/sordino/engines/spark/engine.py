@@ -22,7 +22,7 @@ from sordino.engines.interruptible import interruptible
 from sordino.engines.spark.dialect import name_of, quoted, steps
 from sordino.engines.spark.progress import Progress
 from sordino.engines.spark.sessions import open_session, quiet
-from sordino.engines.spark.sources import Pinned, enter, enter_public, share_key
+from sordino.engines.spark.sources import Pinned, enter, enter_public, sent, share_key
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement, Values
 from sordino.privacy.exact import show
@@ -33,7 +33,6 @@ __all__ = ["Spark"]
 
 T = TypeVar("T")
 _MOST_SECONDS = 7 * 24 * 3600
-_TICK = 0.2
 
 
 @dataclass
@@ -113,11 +112,8 @@ class Spark:
             done.set()
 
     def _stop_late(self, done: threading.Event, seconds: float) -> None:
-        """After a deadline stop what runs, again and again: a job may not have begun yet."""
-        wait = seconds
-        while not done.wait(wait):
+        if not done.wait(seconds):
             self.interrupt()
-            wait = _TICK
 
     def expect_unchanged(self) -> None:
         """Refuse if a source is no longer what was opened."""
@@ -194,8 +190,7 @@ class Spark:
         for name, values in lists.items():
             if name not in self._views:
                 kind = pa.string() if isinstance(values[0], str) else pa.int64()
-                frame = self._session.createDataFrame(pa.table({"value": pa.array(values, kind)}))
-                frame.createOrReplaceTempView(quoted(name))
+                sent(self._session, pa.table({"value": pa.array(values, kind)})).createOrReplaceTempView(quoted(name))
                 self._views.append(name)
 
     @property

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from sordino.engines.spark.sessions import is_remote
 
 __all__ = ["Progress"]
+
+_TICK = 0.1
 
 
 class Progress:
@@ -18,6 +21,7 @@ class Progress:
     def __init__(self, session: Any) -> None:
         self._session, self._remote = session, is_remote(session)
         self._tags: list[str] = []
+        self._stopping: set[str] = set()
         self._done: float | None = None
         self._lock = threading.Lock()
         if self._remote:
@@ -76,12 +80,19 @@ class Progress:
         self._done = min(finished / tasks, 1.0) if tasks else None
 
     def stop(self) -> None:
-        """Stop everything that has a tag of ours."""
+        """Stop everything that has a tag of ours, and what it begins meanwhile: a statement is several jobs."""
         with self._lock:
-            tags = list(self._tags)
+            tags = [tag for tag in self._tags if tag not in self._stopping]
+            self._stopping.update(tags)
         for tag in tags:
+            threading.Thread(target=self._stop, args=(tag,), daemon=True).start()
+
+    def _stop(self, tag: str) -> None:
+        while tag in self._tags:
             with contextlib.suppress(Exception):
                 if self._remote:
                     self._session.interruptTag(tag)
                 else:
                     self._session.sparkContext.cancelJobsWithTag(tag)
+            time.sleep(_TICK)
+        self._stopping.discard(tag)

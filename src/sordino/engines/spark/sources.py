@@ -7,6 +7,7 @@ with sizes and times, and listed again before every question.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from sordino.errors import InvalidDeclaration, InvalidInput
 from sordino.query.dataset import Column, Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Pinned", "Read", "enter", "enter_public", "hold", "is_base_table", "sendable", "share_key", "table_path"]
+__all__ = ["Pinned", "Read", "enter", "enter_public", "hold", "is_base_table", "sent", "share_key", "table_path"]
 
 _LONGEST_CELL = 2**20
 _PLAIN, _VERSIONED = ("parquet", "orc"), ("delta", "iceberg")
@@ -94,10 +95,22 @@ def enter_public(session: Any, table: Table) -> None:
 
     with closing(DuckDB([table])) as engine:
         frame = engine.public_rows(table)
-    session.createDataFrame(sendable(frame)).createOrReplaceTempView(quoted(name_of(table.name)))
+    sent(session, frame).createOrReplaceTempView(quoted(name_of(table.name)))
 
 
-def sendable(frame: Any) -> Any:
+def sent(session: Any, frame: Any) -> Any:
+    """Rows of an Arrow table as Spark has them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    frame = _sendable(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pyspark about versions of pandas
+        if not frame.num_rows:  # a server does not take a table without rows
+            return session.createDataFrame([], from_arrow_schema(frame.schema, prefer_timestamp_ntz=True))
+        return session.createDataFrame(frame)
+
+
+def _sendable(frame: Any) -> Any:
     """Whole numbers that Spark has no type for, as decimals."""
     import pyarrow as pa
 
