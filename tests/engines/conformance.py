@@ -6,15 +6,18 @@ An engine takes part by an adapter: a file `adapter_NAME.py` beside this one, wi
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute
+from sqlglot import exp
 
 import query_cases
 import relation_cases
@@ -22,11 +25,25 @@ import test_neighbor_replay
 import test_relation_replay
 from engine_reference import Bench
 from sordino.audit.replayed.distances import Exactly
+from sordino.engines.engine import Exact
 from sordino.errors import EngineFailed, InvalidInput
+from sordino.plan.fragments import column, named, select, source
 from sordino.plan.plan import Plan
-from sordino.query.dataset import Dataset, Table
+from sordino.plan.statement import Statement
+from sordino.query import dataset
+from sordino.query.dataset import Dataset, Source, Table
+from sordino.query.types import Number
 
-__all__ = ["ENGINES", "Adapter", "differences", "opened", "plans_of_relations", "plans_of_tables"]
+__all__ = [
+    "ENGINES",
+    "Adapter",
+    "cell_differences",
+    "differences",
+    "opened",
+    "plain",
+    "plans_of_relations",
+    "plans_of_tables",
+]
 
 ENGINES = sorted(path.stem.removeprefix("adapter_") for path in Path(__file__).parent.glob("adapter_*.py"))
 """The engines beside DuckDB, by their adapters."""
@@ -40,6 +57,9 @@ class Adapter(Protocol):
 
     def run(self, plan: Plan) -> Exactly:
         """The sums of a plan; InvalidInput if the engine refuses it before the charge."""
+
+    def exact(self, statement: Statement) -> Exact:
+        """What one statement gives."""
 
     def close(self) -> None:
         """End what was started."""
@@ -103,3 +123,45 @@ def differences(adapter: Adapter, bench: Bench, made: Any, seed: int, queries: i
         else:
             if found != wanted:
                 yield f"{seed}: {found} is not {wanted}: {plan.query}"
+
+
+def cell_differences(
+    adapter: Adapter,
+    bench: Bench,
+    columns: Mapping[str, dataset.Column],
+    frame: pa.Table,
+    expressions: Mapping[str, exp.Expression],
+) -> Iterator[str]:
+    """Where expressions over the declared columns of a frame with an `id` give other cells than with DuckDB."""
+    declared = {"id": dataset.Column("int", Number(Fraction(0), Fraction(2**40), Fraction(1))), **columns}
+    table = Table("rows", Source("frame", frame=frame), declared)
+    bench.load({"rows": table}, {"rows": plain(frame)})
+    adapter.load({"rows": table}, {"rows": plain(frame)})
+    texts = list(expressions)
+    for start in range(0, len(texts), 20):
+        some = texts[start : start + 20]
+        items = [named(column("id", "rows"), "k0")]
+        items += [named(expressions[text].copy(), f"k{i + 1}") for i, text in enumerate(some)]
+        statement = Statement(select(items, source("rows")), len(items), 0)
+        wanted = _by_id(bench.engine.run(statement))
+        try:
+            found = _by_id(adapter.exact(statement))
+        except EngineFailed:
+            yield f"failed on one of {some}"
+            continue
+        for i, text in enumerate(some):
+            for key, cells in wanted.items():
+                if not _same(found[key][i], cells[i]):
+                    yield f"{text}: {found[key][i]!r} is not {cells[i]!r} in row {key}"
+
+
+def _by_id(exact: Exact) -> dict[int, tuple[Any, ...]]:
+    ids, *cells = exact.keys
+    return dict(zip(ids, zip(*cells, strict=True), strict=True))
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Equal, of one type; NaN is itself, and the two zeros are one number to every comparison."""
+    if isinstance(wanted, float) and isinstance(found, float) and math.isnan(wanted):
+        return math.isnan(found)
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)

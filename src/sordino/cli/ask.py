@@ -111,6 +111,7 @@ def preview(
 
     Example: sordino preview visits.toml "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" --epsilon 0.2
     """
+    from sordino.engines.openers import dialect_of
     from sordino.engines.public_tables import read_public_tables
     from sordino.plan.cost import Cost
     from sordino.plan.explain import explain
@@ -130,7 +131,7 @@ def preview(
     first = plan_private_bounds(asked, complete, cost, meter) if cost.private_bounds else None
     plan = first or make_plan(asked, complete, cost, meter)
     if show_sql:
-        say(f"{plan.sql()};")
+        say(f"{plan.sql(dialect_of(dataset.tables.values()))};")
         return
     text = explain(plan, assuming="add --rows 1000", folded=False, details=details)
     say(folded(f"{text}\n  charged      nothing now", _INDENT))

@@ -12,7 +12,7 @@ from sordino.errors import InvalidInput
 from sordino.query.dataset import Table
 from sordino.query.sources import Engine, engine_of
 
-__all__ = ["opener_of"]
+__all__ = ["dialect_of", "opener_of"]
 
 _CLASSES: dict[Engine, tuple[str, str]] = {
     "duckdb": ("sordino.engines.duckdb", "DuckDB"),
@@ -22,13 +22,18 @@ _CLASSES: dict[Engine, tuple[str, str]] = {
 """The module of each engine, and what opens tables there. A module whose library is missing says what to install."""
 
 
+def dialect_of(tables: Iterable[Table]) -> Engine:
+    """The engine that reads these tables, which is also the name of its dialect."""
+    found = {engine_of(table.source) for table in tables} - {"duckdb"}
+    return next(iter(found), "duckdb")
+
+
 def opener_of(tables: Iterable[Table], memory: str | None = None, threads: int | None = None) -> Opener:
     """What opens these tables; `memory` and `threads` are limits of DuckDB, which reads files and objects in memory.
 
     Public files go with any engine, so that a database among the sources decides.
     """
-    found = {engine_of(table.source) for table in tables} - {"duckdb"}
-    engine: Engine = next(iter(found), "duckdb")
+    engine = dialect_of(tables)
     module, name = _CLASSES[engine]
     opener: Any = getattr(import_module(module), name)
     if engine == "duckdb":

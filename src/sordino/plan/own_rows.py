@@ -58,7 +58,9 @@ def within_person(aggregate: tree.Aggregate, argument: Typed | None, most: int |
             return _clamped(_spread(function, argument), limits)
         case "min" | "max":
             value = _argument(function, argument)
-            node = exp.Min if function == "min" else exp.Max
+            node: type[exp.Expression] = exp.Min if function == "min" else exp.Max
+            if isinstance(value.type, Truth):  # not every engine orders conditions
+                node = exp.LogicalAnd if function == "min" else exp.LogicalOr
             return _clamped(Typed(value.type, node(this=value.sql), domain=value.domain), limits)
         case "quantile":
             value = _argument(function, argument)

@@ -75,7 +75,8 @@ def share_weight(term: Term) -> exp.Expr | None:
         return weight
     n = column(f"n{term.name}")
     scale = exp.Mul(this=weight or whole(WEIGHT), expression=least(n, term.quota.each))
-    return WideDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
+    # weights and numbers of rows that count are BIGINT, and so is their product, which is below 2^46
+    return exp.IntDiv(this=exp.Paren(this=scale), expression=exp.func("GREATEST", n, whole(1)))
 
 
 def size(term: Term) -> tuple[exp.Expr, int]:
@@ -110,9 +111,11 @@ def person_weight(size: exp.Expr, row: int, quota: Quota, norm: Norm) -> exp.Exp
         bound = WEIGHT**2 * (quota.squares * row**2 // unit**2)
     # no person has anything in 2^40 groups, so that the sum fits into 64 bits
     positive = exp.func("GREATEST", exp.cast(total, "BIGINT"), whole(1))
-    ratio = exp.Paren(this=WideDiv(this=whole(bound), expression=positive))
+    divided = exp.IntDiv if bound < LARGEST else WideDiv
+    ratio = exp.Paren(this=divided(this=whole(bound), expression=positive))
     if norm == "l1":
-        return exp.func("LEAST", ratio, whole(WEIGHT))
+        weight = exp.func("LEAST", ratio, whole(WEIGHT))
+        return weight if bound < LARGEST else exp.cast(weight, "BIGINT")
     square = exp.func("LEAST", ratio, whole(WEIGHT**2))
     return exp.cast(exp.func("FLOOR", exp.func("SQRT", exp.cast(square, "DOUBLE"))), "BIGINT")
 

@@ -25,6 +25,9 @@ from sordino.plan.dialects import DEFAULT, writer
 from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
 from sordino.plan.scaling import Term, bounded, full, least, person_weight, share_weight, size
 from sordino.plan.sensitivity import WEIGHT, Norm, Quota
+from sordino.query.aggregates.distinct import Values as Different
+from sordino.query.meaning import nodes
+from sordino.query.types import LARGEST
 
 __all__ = ["Lines", "Statement", "Values", "cell_sums", "chosen_values", "group_sums"]
 
@@ -180,25 +183,36 @@ def chosen_values(lines: Lines, term: Term, groups: int | None) -> Statement:
     owned = ["u", *lines.keys, value]
     present = [not_null(name) for name in (*lines.keys, value)]
     pairs = select([column(name) for name in owned], lines.select, "lines", group=owned, having=present)
-    ranks = {"r": (_rank("ROW_NUMBER", ["u", *lines.keys], [value]), quota.each)}
+    real = (value,) if isinstance(term.partial, Different) and term.partial.real else ()
+    ranks = {"r": (_rank("ROW_NUMBER", ["u", *lines.keys], [value], real), quota.each)}
     if groups is not None:
         ranks["g"] = _rank("DENSE_RANK", ["u"], list(lines.keys)), groups
     ranked = select([*map(column, owned), *(named(rank, name) for name, (rank, _) in ranks.items())], "pairs")
     few = [exp.LTE(this=column(name), expression=whole(most)) for name, (_, most) in ranks.items()]
     if quota.scaled and (groups is None or quota.total < groups * quota.each):
         # of those, the first in all groups together
-        place = named(_rank("ROW_NUMBER", ["u"], [*lines.keys, value]), "t")
+        place = named(_rank("ROW_NUMBER", ["u"], [*lines.keys, value], real), "t")
         ranked = select([*map(column, owned), place], ranked, "ranked", where=few)
         few = [exp.LTE(this=column("t"), expression=whole(quota.total))]
     counted = select(result, ranked, "ranked", where=few, group=lines.keys)
     return Statement(_with(counted, "pairs", pairs), len(keys), 1, lines.lists)
 
 
-def _rank(function: str, within: Sequence[str], names: Sequence[str]) -> exp.Expr:
-    """The place of a person's row among those within the same, by the hash of the person and some columns, then by these."""
-    text = exp.func("CONCAT_WS", exp.Literal.string("|"), *(exp.cast(column(name), "TEXT") for name in ("u", *names)))
+def _rank(function: str, within: Sequence[str], names: Sequence[str], real: Sequence[str] = ()) -> exp.Expr:
+    """The place of a person's row among those within the same, by the hash of the person and some columns, then by these.
+
+    Engines spell doubles differently, so that `real` ones enter the hash in whole steps; those in one step share a hash.
+    """
+    cells = [_coarse(column(name)) if name in real else column(name) for name in ("u", *names)]
+    text = exp.func("CONCAT_WS", exp.Literal.string("|"), *(exp.cast(cell, "TEXT") for cell in cells))
     order = exp.Order(expressions=[exp.Ordered(this=part) for part in (exp.MD5(this=text), *map(column, names))])
     return exp.Window(this=exp.Anonymous(this=function), partition_by=list(map(column, within)), order=order)
+
+
+def _coarse(value: exp.Column) -> exp.Expr:
+    """A double in steps of 2^-20, cut to 62 bits."""
+    steps = exp.Floor(this=nodes.doubles("*", value, nodes.real(2.0**20)))
+    return nodes.as_whole(steps, 1 - LARGEST, LARGEST - 1)
 
 
 def cell_sums(lines: Lines, value: str, quota: Quota) -> Statement:

@@ -48,7 +48,7 @@ class _Writer(DuckDBGenerator):
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **DuckDBGenerator.TRANSFORMS,
         Doubles: _rebuilt(lambda node: _OPERATORS[node.args["operator"]](this=node.this, expression=node.expression)),
-        Fits: _rebuilt(lambda node: exp.TryCast(this=node.this, to=_BIGINT.copy())),
+        Fits: _rebuilt(lambda node: exp.TryCast(this=node.this, to=node.args["to"])),
         Indicator: _rebuilt(lambda node: exp.Cast(this=node.this, to=_BIGINT.copy())),
         ItemOf: _called("LIST_EXTRACT"),
         LeastOf: _rebuilt(lambda node: exp.Min(this=node.this)),

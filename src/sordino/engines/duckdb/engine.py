@@ -128,7 +128,7 @@ class DuckDB:
         if not table.public:
             raise ValueError(f"{table.name} is not public")
         with self._lock:
-            return self._connection.execute(f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}").to_arrow_table()  # noqa: S608
+            return self._connection.sql(f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}").to_arrow_table()  # noqa: S608
 
     @contextlib.contextmanager
     def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:

@@ -44,12 +44,18 @@ class Argument:
         """SQL of each row's value; where values are compared, numbers with a step as whole numbers of steps."""
         if not compared:
             return self.typed.sql
-        cell, kind = key_index(self.typed), self.typed.type
-        if not isinstance(kind, Number) or kind.integral or (kind.bounded and kind.step is not None):
+        cell = key_index(self.typed)
+        if not self.is_real:
             return cell
         # -0.0 equals 0.0 and has another hash: which of them stood for both would hang on the order of rows
         return nodes.let(cell, lambda v: nodes.case([(exp.EQ(this=v.copy(), expression=nodes.real(0.0)), nodes.real(0.0))],
                                                     v.copy()))  # fmt: skip
+
+    @property
+    def is_real(self) -> bool:
+        """Whether its values are compared as doubles: numbers that are neither whole nor have a step."""
+        kind = self.typed.type
+        return isinstance(kind, Number) and not kind.integral and not (kind.bounded and kind.step is not None)
 
     @property
     def _number(self) -> Typed:

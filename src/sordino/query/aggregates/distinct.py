@@ -48,10 +48,14 @@ class Persons(Counted):
 
 @dataclass(frozen=True)
 class Values(Counted):
-    """The number of different values, which is no sum over persons: a value that two of them have counts once."""
+    """The number of different values, which is no sum over persons: a value that two of them have counts once.
+
+    `real` says that they are doubles, which engines spell differently.
+    """
 
     bounding: ClassVar[Bounding] = "choose"
     what: str
+    real: bool = False
 
     @property
     def label(self) -> str:
@@ -69,7 +73,7 @@ class Values(Counted):
 
 
 def _distinct(arguments: tuple[Argument, ...]) -> Partial:
-    return Values(arguments[0].what) if arguments else Persons()
+    return Values(arguments[0].what, arguments[0].is_real) if arguments else Persons()
 
 
 KINDS = (

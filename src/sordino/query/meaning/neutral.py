@@ -47,9 +47,9 @@ class Doubles(exp.Expression):
 
 
 class Fits(exp.Expression):
-    """`this`, a whole-valued DOUBLE, as BIGINT: a CASE around it shows that it fits, if the engine heeds CASE."""
+    """`this`, a whole-valued DOUBLE, as `to`, BIGINT: a CASE around it shows that it fits, if the engine heeds CASE."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True}
 
 
 class Indicator(exp.Expression):

@@ -174,7 +174,10 @@ def as_whole(sql: exp.Expression, lower: int, upper: int) -> exp.Expression:
     bottom, top = real(double_at_least(Fraction(lower))), real(-double_at_least(Fraction(-upper)))
 
     def clamped(v: exp.Expression) -> exp.Expression:
-        inside = case([(exp.GTE(this=v.copy(), expression=bottom), Fits(this=v.copy()))], whole(lower))
+        inside = case(
+            [(exp.GTE(this=v.copy(), expression=bottom), Fits(this=v.copy(), to=exp.DataType(this=_KINDS["bigint"])))],
+            whole(lower),
+        )
         # NaN is above everything and NULL is not comparable, so both pass the first test by
         return case([(exp.LTE(this=v.copy(), expression=top), inside),
                      (exp.IsNan(this=v.copy()), null("bigint")),

@@ -1,0 +1,90 @@
+"""The engines suite as Markdown and as a picture."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+from benchmarks.markdown import duration, mark, table, times
+
+Row = dict[str, Any]
+TITLE = "Engines: questions where the data are"
+FIXED = ", fixed cost"
+MOST = {"PostgreSQL": 50, "Spark": 2000}
+"""What a question on a tiny table may cost, in milliseconds."""
+
+HOW_TO_READ = """
+**How to read this.** The same declaration and questions on each engine, over rows of persons with ten rows each on
+average. *By hand* is SQL of the same shape on the same engine: rows are summed by person and group, cut or scaled to 30
+rows, and added up. *With bias* also measures what the bounds cut off, as a question does by default, for which nobody
+writes SQL by hand. All of it is in a question's time: planning, the charge, one transaction, noise. The fixed cost is a
+question's time on a table of 50 rows.
+"""
+
+
+def section(rows: list[Row]) -> str:
+    heads = ["engine, question", "rows", "by hand", "question", "ratio", "with bias", "ratio"]
+    parts = (
+        HOW_TO_READ.lstrip(),
+        "### Targets\n",
+        table(["target", "asked", "measured", "verdict"], targets(rows)),
+        "### Beside SQL written by hand\n",
+        table(heads, _ratios(rows)),
+        "### Beside peers on the same engine\n",
+        table(["tool", "engine, question", "rows", "time", "beside Sordino"], _peers(rows)),
+        "### Fixed cost of a question\n",
+        table(["engine, question", "time"], ([_name(r), duration(r["value"] / 1e3)] for r in _fixed(rows))),
+        *(f"**{row['error']}**\n" for row in rows if "error" in row),
+    )
+    return "\n".join(parts)
+
+
+def _name(row: Row) -> str:
+    return f"{row['part']}, {row['case'].removesuffix(FIXED)}"
+
+
+def _measured(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if "by_hand" in row]
+
+
+def _fixed(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.get("case", "").endswith(FIXED) and "value" in row]
+
+
+def targets(rows: list[Row]) -> Iterator[list[str]]:
+    for engine in dict.fromkeys(row["part"] for row in rows if "part" in row):
+        ratios = [row["value"] / row["by_hand"] for row in _measured(rows) if row["part"] == engine]
+        if ratios:
+            yield [f"{engine}: time over SQL by hand", "≤ 1.5x", times(max(ratios)), mark(max(ratios) <= 1.5)]
+        costs = [row["value"] for row in _fixed(rows) if row["part"] == engine]
+        if costs and engine in MOST:
+            asked = duration(MOST[engine] / 1e3)
+            yield [f"{engine}: fixed cost", f"< {asked}", duration(max(costs) / 1e3), mark(max(costs) < MOST[engine])]
+
+
+def _ratios(rows: list[Row]) -> Iterator[list[str]]:
+    for row in _measured(rows):
+        hand, ours, measured = row["by_hand"], row["value"], row.get("measured")
+        more = ["", ""] if measured is None else [duration(measured / 1e3), times(measured / hand)]
+        yield [_name(row), f"{row['rows']:,}", duration(hand / 1e3), duration(ours / 1e3), times(ours / hand), *more]
+
+
+def _peers(rows: list[Row]) -> Iterator[list[str]]:
+    ours = {(row["part"], row["case"], row["rows"]): row["value"] for row in _measured(rows)}
+    for row in rows:
+        if row.get("tool") != "Sordino" and "rows" in row and "value" in row:
+            own = ours.get((row["part"], row["case"], row["rows"]))
+            ratio = "" if own is None else times(row["value"] / own)
+            yield [row["tool"], _name(row), f"{row['rows']:,}", duration(row["value"] / 1e3), ratio]
+
+
+def chart(rows: list[Row]) -> Any:
+    """Time over SQL by hand, one bar for each question."""
+    data = [{"case": _name(row), "value": row["value"] / row["by_hand"]} for row in _measured(rows)]
+    base = alt.Chart(alt.Data(values=data)).encode(
+        y=alt.Y("case:N", sort=None, title=None, axis=alt.Axis(labelLimit=240, domain=False, ticks=False)),
+        x=alt.X("value:Q", title="time over SQL of the same shape, written by hand"),
+    )
+    bars = base.mark_bar(color="#0b6e6e", height=14)
+    words = base.mark_text(align="left", dx=6, color="#24292f").encode(text=alt.Text("value:Q", format=".2f"))
+    heading = alt.TitleParams("Questions where the data are", anchor="start", fontSize=16, offset=14)
+    return (bars + words).properties(width=520, height=150, title=heading, padding=20, background="white")

@@ -1,0 +1,533 @@
+"""PostgreSQL asked where the data are: what may enter, one snapshot a question, faults, and that nothing leaks."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+import sordino as so
+from cli.desk import process
+from engines.adapter_postgres import server
+from ledger.postgres_server import LOCKED, PASSWORD, PostgresServer
+from sordino.audit.replayed.distances import exactly
+from sordino.engines.postgres import Postgres
+from sordino.engines.postgres.dialect import quoted, write
+from sordino.errors import DeclarationWarning, EngineFailed, InvalidDeclaration, InvalidInput
+from sordino.query.meaning import nodes
+from sordino.release import exact_groups
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "age": {"type": "int", "min": 0, "max": 110},
+    "cost": {"type": "float", "min": 0, "max": 5000, "step": 0.01},
+    "ward": {"type": "category", "values": ["A", "B", "C"]},
+    "city": {"type": "text", "max_length": 20},
+}
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+READER = "reader"
+
+
+@pytest.fixture
+def admin() -> Iterator[psycopg.Connection[Any]]:
+    """A database swept clean, with a schema `clinic` of visits, and a role that may read it and nothing else."""
+    with server().connect() as connection:
+        connection.execute(
+            f"""
+            DROP SCHEMA IF EXISTS clinic CASCADE;
+            DO $$ BEGIN CREATE ROLE {READER} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+            CREATE SCHEMA clinic;
+            CREATE TABLE clinic.visits (patient integer, age smallint, cost numeric(9,2), ward text, city varchar(90));
+            INSERT INTO clinic.visits SELECT i / 3, i % 100, i, substr('ABCD', 1 + i % 4, 1), 'city ' || i % 5
+                FROM generate_series(1, 300) AS s(i);
+            GRANT USAGE ON SCHEMA clinic TO {READER};
+            GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
+            """
+        )
+        yield connection
+
+
+def declared(table: str = "clinic.visits", **more: Any) -> so.Dataset:
+    entries = {"columns": COLUMNS, "unit": "patient", "max_rows": 9, "name": "visits", **more}
+    return so.Dataset(server().address(user=READER), table=table, budget={"epsilon": 10**6, "delta": 0.1}, **entries)
+
+
+@contextmanager
+def session(**more: Any) -> Iterator[so.Session]:
+    with so.Session(declared(**more)) as opened:
+        yield opened
+
+
+def number(answer: so.Answer) -> float:
+    return float(answer.to_arrow().column(0)[0].as_py())
+
+
+def test_a_question_is_answered_where_the_data_are(admin: Any) -> None:
+    with session() as asked:
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+        by_ward = asked.sql("SELECT ward, SUM(cost) AS c FROM visits GROUP BY ward", epsilon=1000).to_arrow().to_pydict()
+        assert by_ward["ward"] == ["A", "B", "C"]
+        cities = asked.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=1000, delta=0.01).to_arrow()
+        assert sorted(cities.column(0).to_pylist()) == [f"city {i}" for i in range(5)]
+        assert asked.suggest("visits", epsilon=100, columns=["age"]).bounds
+
+
+def test_public_files_are_sent_along(admin: Any, tmp_path: Path) -> None:
+    (tmp_path / "wards.csv").write_text("ward,wing\nA,north\nB,north\nC,süd\n")
+    wards = {"source": tmp_path / "wards.csv", "public": True, "key": ["ward"], "columns": {"wing": {"type": "text"}}}
+    wards["columns"] = {"ward": {"type": "category", "values": ["A", "B", "C"]}, "wing": {"type": "text"}}
+    visits = {"source": server().address(user=READER), "table": "clinic.visits", "unit": "patient", "max_rows": 9}
+    data = so.Dataset(tables={"visits": {**visits, "columns": COLUMNS}, "wards": wards}, budget={"epsilon": 10**6})
+    with so.Session(data) as asked:
+        query = "SELECT wing, COUNT(*) AS n FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY wing"
+        found = asked.sql(query, epsilon=1000).to_arrow().to_pydict()
+        assert found["wing"] == ["north", "süd"]
+        assert found["n"] == pytest.approx([150, 75], abs=2)
+        (tmp_path / "wards.csv").write_text("ward,wing\nA,other\n")
+        with pytest.raises(InvalidInput, match="changed, replaced or removed"):
+            asked.sql(query, epsilon=1)
+
+
+def test_public_tables_of_the_database_are_read_for_the_planner(admin: Any) -> None:
+    admin.execute(
+        f"""
+        CREATE TABLE clinic.wards (ward text, wing text, big boolean, floor int, since date);
+        INSERT INTO clinic.wards VALUES ('A', 'north', true, 1, '2020-01-01'), ('B', 'north', false, 2, '2021-01-01'),
+            ('C', 'south', NULL, 3, NULL), ('C', 'east', true, 3, NULL);
+        GRANT SELECT ON clinic.wards TO {READER};
+        """
+    )
+    kinds = {"ward": "text", "wing": "text", "big": "bool", "floor": "int", "since": "date"}
+    place = server().address(user=READER)
+    wards = {"source": place, "table": "clinic.wards", "public": True, "key": ["ward"],
+             "columns": {name: {"type": kind} for name, kind in kinds.items()}}  # fmt: skip
+    visits = {"source": place, "table": "clinic.visits", "unit": "patient", "max_rows": 9, "columns": COLUMNS}
+    data = so.Dataset(tables={"visits": visits, "wards": wards}, budget={"epsilon": 10**6})
+    with so.Session(data) as asked:
+        for key in kinds:
+            query = f"SELECT w.{key} AS k, COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY w.{key}"
+            assert sum(asked.sql(query, epsilon=1000).to_arrow().to_pydict()["n"]) == pytest.approx(225, abs=90)
+
+
+def test_the_declaration_and_the_command_line(admin: Any, tmp_path: Path) -> None:
+    target = tmp_path / "visits.toml"
+    made = process("init", server().address(user=READER), "--table", "clinic.visits", "-o", str(target))
+    assert made.returncode == 0, made.stderr
+    text = target.read_text()
+    assert 'table = "clinic.visits"' in text
+    assert 'patient = { type = "int" }' in text
+    assert 'cost = { type = "float" }' in text
+    filled = text.replace("TODO", "patient").replace("# [budget]\n# epsilon = ?", "[budget]\nepsilon = 100 #")
+    target.write_text(filled.replace("# max_rows = ?", "max_rows = 9 #"))
+    for words in (["preview"], ["preview", "--sql"], ["query", "--format", "csv"]):
+        asked = process(words[0], str(target), COUNT, "--epsilon", "10", *words[1:])
+        assert asked.returncode == 0, asked.stderr
+        assert b'"gate visits"' in asked.stdout or "--sql" not in words
+    everything = process("init", server().address(user=READER), "-o", "-")
+    assert b"[tables.visits]" in everything.stdout
+    nothing = process("init", "postgresql://nobody:s3cret@localhost:1/none", "-o", "-")
+    assert nothing.returncode != 0
+    assert b"s3cret" not in nothing.stdout + nothing.stderr
+
+
+# what may enter
+
+
+@pytest.mark.parametrize(
+    ("make", "more", "rule"),
+    [
+        ("CREATE VIEW clinic.v AS SELECT * FROM clinic.visits", {}, "it is a view"),
+        ("CREATE MATERIALIZED VIEW clinic.v AS SELECT * FROM clinic.visits", {}, "it is a materialized view"),
+        ("CREATE TABLE clinic.v () INHERITS (clinic.visits)", {"table": "clinic.visits"}, "inherit from it"),
+        ("CREATE TABLE clinic.v AS SELECT * FROM clinic.visits; ALTER TABLE clinic.v ENABLE ROW LEVEL SECURITY", {},
+         "row security is on"),
+        ('CREATE TABLE clinic.v AS SELECT patient, age, age AS "AGE", cost, ward, city FROM clinic.visits', {},
+         "one name but for case"),
+        ("CREATE TABLE clinic.v AS SELECT patient, age::text, cost, ward, city FROM clinic.visits", {}, "not read as int"),
+        ("CREATE TABLE clinic.v AS SELECT patient::float8, age, cost, ward, city FROM clinic.visits", {},
+         "named by whole numbers or by text"),
+        ("CREATE TABLE clinic.v AS SELECT age, cost, ward, city FROM clinic.visits", {}, "no such column"),
+        ("CREATE TABLE clinic.v (patient int, age smallint, cost float8 GENERATED ALWAYS AS (1.0 / age) VIRTUAL,"
+         " ward text, city text)", {}, "computes this column"),
+        ("SELECT 1", {}, "there is no table"),
+        ("SELECT 1", {"table": "nowhere.v"}, "there is no table"),
+        ("SELECT 1", {"table": "clinic.visits", "materialized": True}, "no materialized view"),
+    ],
+)  # fmt: skip
+def test_what_may_not_enter(admin: Any, make: str, more: dict[str, Any], rule: str) -> None:
+    admin.execute(f"{make}; GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER}")
+    with pytest.raises(InvalidDeclaration, match=rule):
+        Postgres(declared(**{"table": "clinic.v", **more}).tables.values())
+
+
+def test_materialized_and_partitioned_tables_may_enter(admin: Any) -> None:
+    admin.execute(
+        f"""
+        CREATE MATERIALIZED VIEW clinic.v AS SELECT * FROM clinic.visits;
+        CREATE TABLE clinic.p (LIKE clinic.visits) PARTITION BY LIST (ward);
+        CREATE TABLE clinic.p1 PARTITION OF clinic.p FOR VALUES IN ('A', 'B');
+        CREATE TABLE clinic.p2 PARTITION OF clinic.p DEFAULT;
+        INSERT INTO clinic.p SELECT * FROM clinic.visits;
+        GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
+        """
+    )
+    for more in ({"table": "clinic.v", "materialized": True}, {"table": "clinic.p"}):
+        with session(**more) as asked:
+            assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+    admin.execute("CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w")
+    try:
+        admin.execute("CREATE FOREIGN TABLE clinic.p3 PARTITION OF clinic.p FOR VALUES IN ('Z') SERVER s")
+        with pytest.raises(InvalidDeclaration, match="a part of it is a foreign table"):
+            Postgres(declared(table="clinic.p").tables.values())
+        admin.execute(f"GRANT SELECT ON clinic.p3 TO {READER}")
+        with pytest.raises(InvalidDeclaration, match="it is a foreign table"):
+            Postgres(declared(table="clinic.p3").tables.values())
+    finally:
+        admin.execute("DROP FOREIGN DATA WRAPPER w CASCADE")
+
+
+def test_a_role_needs_the_right_to_read_and_is_told_which(admin: Any) -> None:
+    admin.execute(f"REVOKE SELECT ON clinic.visits FROM {READER}")
+    with pytest.raises(InvalidDeclaration, match="may not read the table") as refused:
+        Postgres(declared().tables.values())
+    assert "GRANT SELECT ON clinic.visits" in str(refused.value)
+    admin.execute(f"GRANT SELECT (patient, age, ward, city) ON clinic.visits TO {READER}")
+    with pytest.raises(InvalidDeclaration, match="may not read the column 'cost'"):
+        Postgres(declared().tables.values())
+    admin.execute(f"GRANT SELECT (cost) ON clinic.visits TO {READER}")
+    with session() as asked:
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_role_that_can_write_is_warned_about(admin: Any) -> None:
+    admin.execute(f"GRANT INSERT ON clinic.visits TO {READER}")
+    with pytest.warns(DeclarationWarning, match="may write to 'visits'"), session():
+        pass
+    data = so.Dataset(server().address(), table="clinic.visits", unit="patient", columns=COLUMNS, budget={"epsilon": 1})
+    with pytest.warns(DeclarationWarning, match="is a superuser"), so.Session(data):
+        pass
+
+
+def test_persons_through_foreign_keys_need_a_unique_index(admin: Any) -> None:
+    admin.execute(
+        f"""
+        CREATE TABLE clinic.lines (visit integer, amount integer);
+        ALTER TABLE clinic.visits ADD COLUMN id integer GENERATED ALWAYS AS IDENTITY;
+        INSERT INTO clinic.lines SELECT i % 301, 2 FROM generate_series(1, 600) AS s(i);
+        GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
+        """
+    )
+    place = server().address(user=READER)
+    visits = {"source": place, "table": "clinic.visits", "unit": "patient", "max_rows": 9, "columns": COLUMNS}
+    lines = {"source": place, "table": "clinic.lines", "via": {"visit": "visits.id"}, "max_rows": 20,
+             "columns": {"amount": {"type": "int", "min": 0, "max": 3}}}  # fmt: skip
+    data = so.Dataset(tables={"visits": visits, "lines": lines}, budget={"epsilon": 10**6})
+    with pytest.raises(InvalidDeclaration, match="no unique index") as refused:
+        Postgres(data.tables.values())
+    assert "CREATE UNIQUE INDEX ON clinic.visits (id)" in str(refused.value)
+    admin.execute(
+        "CREATE UNIQUE INDEX few ON clinic.visits (id) WHERE id > 5; CREATE UNIQUE INDEX ON clinic.visits (id, age)"
+    )
+    with pytest.raises(InvalidDeclaration, match="no unique index"):
+        Postgres(data.tables.values())
+    admin.execute("CREATE UNIQUE INDEX good ON clinic.visits (id)")
+    with so.Session(data) as asked:
+        assert number(asked.sql("SELECT SUM(amount) AS n FROM lines", epsilon=1000)) == pytest.approx(1196, abs=8)
+        admin.execute("DROP INDEX clinic.good")
+        with pytest.raises(InvalidInput, match="dropped, replaced or altered"):
+            asked.sql("SELECT SUM(amount) AS n FROM lines", epsilon=1)
+
+
+CELLS = [
+    ("float8", "'NaN'", "cost"), ("float8", "'Infinity'", "cost"), ("float8", "'-0'", "cost"), ("numeric", "1e400", "cost"),
+    ("numeric", "1e-400", "cost"), ("numeric", "'NaN'", "cost"), ("numeric", "'Infinity'", "cost"),
+    ("numeric(30,0)", "9e29", "age"), ("numeric(30,0)", "'NaN'", "age"), ("bigint", "9223372036854775807", "age"),
+    ("text", "repeat('x', 3000000)", "ward"), ("text", "repeat('x', 3000000)", "city"), ("char(5)", "'A'", "ward"),
+    ("date", "'infinity'", "day"), ("date", "'-infinity'", "day"), ("date", "'4000-01-01 BC'", "day"),
+    ("date", "'5874897-12-31'", "day"), ("timestamp", "'infinity'", "at"), ("timestamp", "'294276-12-31'", "at"),
+    ("timestamptz", "'-infinity'", "at"), ("timestamptz", "'294276-12-31'", "at"), ("timestamptz", "'4713-01-02 BC'", "at"),
+]  # fmt: skip
+EXTREME = [
+    "SELECT COUNT(*) AS n, SUM(cost) AS c, AVG(LEAST(GREATEST(cost * cost / age, 0), 9)) AS q FROM visits",
+    "SELECT ward, SUM(age) AS n FROM visits GROUP BY ward",
+    "SELECT UPPER(city) AS c, COUNT(*) AS n FROM visits GROUP BY UPPER(city)",
+    "SELECT DATE_TRUNC('week', day) AS w, COUNT(*) AS n FROM visits GROUP BY DATE_TRUNC('week', day)",
+    "SELECT DATE_DIFF('day', day, at) AS w, COUNT(*) AS n FROM visits WHERE TIME_BUCKET('5 hours', at) > '2020-01-01'"
+    " GROUP BY DATE_DIFF('day', day, at)",
+    "SELECT COUNT(DISTINCT city) AS n FROM visits WHERE city LIKE '%x%' OR city || ward > 'x'",
+]
+
+
+@pytest.mark.parametrize(("kind", "cell", "name"), CELLS)
+def test_no_cell_makes_a_question_fail(admin: Any, kind: str, cell: str, name: str) -> None:
+    """Whatever a column holds, questions are answered: a failure after the charge would tell of the cell."""
+    kinds = {
+        "age": "smallint",
+        "cost": "float8",
+        "ward": "text",
+        "city": "text",
+        "day": "date",
+        "at": "timestamp",
+        name: kind,
+    }
+    fields = ", ".join(f"{column} {type_}" for column, type_ in kinds.items())
+    admin.execute(f"CREATE TABLE clinic.v (patient int, {fields}); GRANT SELECT ON clinic.v TO {READER}")
+    admin.execute("INSERT INTO clinic.v VALUES (1, 1, 1, 'A', 'x', '2020-01-02', '2020-01-02')")
+    admin.execute(f"INSERT INTO clinic.v (patient, {name}) VALUES (2, {cell}), (2, NULL)")
+    day = {"type": "date", "min": "2020-01-01", "max": "2020-02-01"}
+    columns = {**COLUMNS, "day": day, "at": {"type": "datetime", "min": "2020-01-01T00:00:00", "max": "2020-02-01T00:00:00"}}
+    with session(table="clinic.v", columns=columns) as asked:
+        for query in EXTREME:
+            asked.sql(query, epsilon=10, delta=1e-3 if "UPPER" in query else None)
+
+
+def test_long_texts_are_null(admin: Any) -> None:
+    admin.execute("UPDATE clinic.visits SET ward = repeat('A', 1048577) WHERE patient < 50")
+    columns = {"ward": {"type": "text"}}
+    with session(columns=columns) as asked:
+        found = number(asked.sql("SELECT COUNT(ward) AS n FROM visits", epsilon=1000))
+    assert found == pytest.approx(151, abs=2)
+
+
+def test_names_that_postgresql_would_cut_stay_apart(admin: Any) -> None:
+    one, other = "n" * 70 + "1", "n" * 70 + "2"
+    assert quoted(one) != quoted(other)
+    assert len(quoted(one)) <= 65
+    assert quoted('a"b') == '"a""b"'
+    with session(name=one) as asked:
+        assert number(asked.sql(f'SELECT COUNT(*) AS n FROM "{one}"', epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_casts_that_may_fail_are_refused() -> None:
+    from sqlglot import exp
+
+    with pytest.raises(InvalidInput, match="cannot fail"):
+        write(nodes.try_cast(exp.Literal.string("x"), "bigint"))
+    with pytest.raises(InvalidInput, match="cannot fail"):
+        write(exp.Anonymous(this="PG_SLEEP", expressions=[exp.Literal.number(1)]))
+    with pytest.raises(InvalidInput, match="NUL"):
+        write(exp.Literal.string("a\0b"))
+
+
+# one snapshot, and faults
+
+
+class Meddled:
+    """The engine of a session, with something that happens before a statement of a question runs."""
+
+    def __init__(self, before: Any, **limits: Any) -> None:
+        self.before, self.limits = before, limits
+
+    def __call__(self, tables: Any) -> Postgres:
+        outer = self
+
+        class Watched(Postgres):
+            def _run(self, statement: Any) -> Any:
+                outer.before(self)
+                return super()._run(statement)
+
+        return Watched(tables, **self.limits)
+
+
+def spent(asked: so.Session) -> int:
+    return len(asked.receipts)
+
+
+def test_all_statements_of_a_question_see_one_moment(admin: Any) -> None:
+    """Rows that are committed after the charge, or between two statements, are not in the answer."""
+    more = "INSERT INTO clinic.visits SELECT 5000 + i, 50, 1, 'A', 'x' FROM generate_series(1, 1000) AS s(i)"
+    engine = Meddled(lambda _: admin.execute(more))
+    with so.Session(declared(), engine=engine) as asked:
+        query = "SELECT COUNT(*) AS n, QUANTILE(age, 0.5) AS q FROM visits"
+        assert len(asked.preview(query, epsilon=1000).statements) > 1
+        answer = asked.sql(query, epsilon=1000).to_arrow().to_pydict()
+        assert answer["n"][0] == pytest.approx(300, abs=2)
+        assert number(asked.sql(COUNT, epsilon=1000)) > 1500
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE clinic.visits",
+        "ALTER TABLE clinic.visits DROP COLUMN cost",
+        "ALTER TABLE clinic.visits ALTER COLUMN cost TYPE float8",
+        "ALTER TABLE clinic.visits RENAME COLUMN age TO years",
+        "ALTER TABLE clinic.visits RENAME TO others",
+        "ALTER TABLE clinic.visits ENABLE ROW LEVEL SECURITY",
+        "CREATE TABLE clinic.c () INHERITS (clinic.visits)",
+        "ALTER TABLE clinic.visits RENAME TO o; CREATE TABLE clinic.visits AS SELECT * FROM clinic.o;"
+        f" GRANT SELECT ON clinic.visits TO {READER}",
+        f"REVOKE SELECT ON clinic.visits FROM {READER}",
+    ],
+)
+def test_a_table_that_was_altered_is_refused_before_the_charge(admin: Any, change: str) -> None:
+    with session() as asked:
+        asked.sql(COUNT, epsilon=1)
+        admin.execute(change)
+        with pytest.raises(InvalidInput, match="dropped, replaced or altered"):
+            asked.sql(COUNT, epsilon=1)
+        assert spent(asked) == 1
+
+
+def test_a_table_may_be_rewritten_or_get_columns(admin: Any) -> None:
+    with session() as asked:
+        for change in ("VACUUM FULL clinic.visits", "ALTER TABLE clinic.visits ADD COLUMN more int DEFAULT 5"):
+            admin.execute(change)
+            assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_table_cannot_be_dropped_during_a_question(admin: Any) -> None:
+    admin.execute("SET lock_timeout = '200ms'")
+
+    def drop(_: Any) -> None:
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            admin.execute("DROP TABLE clinic.visits")
+
+    with so.Session(declared(), engine=Meddled(drop)) as asked:
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_lost_connection_is_opened_again_before_the_charge(admin: Any) -> None:
+    with session() as asked:
+        asked.sql(COUNT, epsilon=1)
+        admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{READER}'")
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_connection_lost_after_the_charge_is_one_fixed_text(admin: Any) -> None:
+    kill = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{READER}'"
+    happening = [lambda: admin.execute(kill)]
+    with so.Session(declared(), engine=Meddled(lambda _: happening and happening.pop()())) as asked:
+        with pytest.raises(EngineFailed) as failed:
+            asked.sql(COUNT, epsilon=1)
+        assert failed.value.__cause__ is None
+        assert failed.value.__context__ is None
+        assert spent(asked) == 1
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_server_that_restarts(admin: Any) -> None:
+    other = PostgresServer()
+    try:
+        other.run("CREATE TABLE visits AS SELECT i AS patient, 5 AS age FROM generate_series(1, 50) AS s(i)")
+        data = so.Dataset(
+            other.address(), table="visits", unit="patient", max_rows=1, columns={"age": COLUMNS["age"]},
+            budget={"epsilon": 10**6},
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeclarationWarning)
+            asked = so.Session(data)
+        with asked:
+            other.stop("immediate")
+            with pytest.raises(InvalidInput, match="server"):
+                asked.sql(COUNT, epsilon=1)
+            assert spent(asked) == 0
+            other.start()
+            assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(50, abs=2)
+    finally:
+        other.close()
+
+
+def test_a_deadline_and_an_interrupt_end_a_statement(admin: Any) -> None:
+    admin.execute("INSERT INTO clinic.visits SELECT i, 5, 1, 'A', 'x' || i FROM generate_series(1, 200000) AS s(i)")
+    slow = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY city"
+    hurried = so.Session(declared(), engine=partial(Postgres, deadline=0.005))
+    with hurried as asked, pytest.raises(EngineFailed):
+        asked.sql(slow, epsilon=1, delta=0.01)
+    with session() as asked:
+        stop = threading.Timer(0.15, asked.interrupt)
+        stop.start()
+        began = time.monotonic()
+        with pytest.raises(EngineFailed):
+            _repeated(lambda: asked.sql(slow, epsilon=1, delta=1e-4))
+        stop.join()
+        assert time.monotonic() - began < 20
+        assert number(asked.sql(COUNT, epsilon=1000)) > 200_000
+    for wrong in (0, -1, "60", True, float("nan")):
+        with pytest.raises(InvalidInput, match="deadline"):
+            Postgres(declared().tables.values(), deadline=wrong)  # type: ignore[arg-type]
+
+
+def _repeated(ask: Any) -> None:
+    for _ in range(50):
+        ask()
+
+
+def test_settings_of_the_server_do_not_change_what_is_meant(admin: Any) -> None:
+    settings = ("DateStyle = 'SQL, DMY'", "TimeZone = 'Asia/Tokyo'", "extra_float_digits = -15", "bytea_output = 'escape'",
+                "transform_null_equals = on", "search_path = clinic", "default_transaction_isolation = 'read committed'",
+                "IntervalStyle = 'iso_8601'", "enable_hashagg = off", "standard_conforming_strings = off")  # fmt: skip
+    query = "SELECT ward, SUM(cost) AS c, COUNT(DISTINCT city) AS n FROM visits WHERE city <> 'a\\b' GROUP BY ward"
+    plain: list[Any] = []
+    odd: list[Any] = []
+    for found in (plain, odd):
+        with session() as asked:
+            plan = asked.preview(query, epsilon=1000)
+            with asked._engine.snapshot(plan.statements) as run:
+                found.append(exactly(exact_groups(plan, [run(statement) for statement in plan.statements])))
+        for setting in settings:
+            admin.execute(f"ALTER ROLE {READER} SET {setting}")
+    admin.execute(f"ALTER ROLE {READER} RESET ALL")
+    assert plain == odd
+
+
+def test_nothing_is_written_and_nothing_can_be(admin: Any) -> None:
+    with session() as asked, asked._engine.snapshot(), pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        asked._engine._connection.ask("CREATE TABLE clinic.x (i int)")  # type: ignore[attr-defined]
+
+
+# passwords
+
+
+def test_passwords_come_from_files_and_are_never_shown(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    admin.execute(f"GRANT USAGE ON SCHEMA clinic TO {LOCKED}; GRANT SELECT ON clinic.visits TO {LOCKED}")
+    (tmp_path / "secret").write_text(f"{PASSWORD}\n")
+    (tmp_path / "wrong").write_text("not this one\n")
+    entries: dict[str, Any] = {
+        "table": "clinic.visits",
+        "unit": "patient",
+        "max_rows": 1,
+        "columns": COLUMNS,
+        "name": "visits",
+    }
+    plain = server().address(user=LOCKED)
+    texts = []
+    wrong: list[dict[str, Any]] = [{}, {"password_file": tmp_path / "wrong"}, {"password_file": tmp_path / "none"}]
+    for more in wrong:
+        with pytest.raises(InvalidDeclaration, match=r"user in|cannot be read") as refused:
+            so.Session(so.Dataset(plain, budget={"epsilon": 1}, **entries, **more))
+        texts.append(str(refused.value) + repr(refused.value.__context__))
+    data = so.Dataset(plain, budget={"epsilon": 1}, password_file=tmp_path / "secret", **entries)
+    with so.Session(data, ledger=tmp_path / "a.ledger") as asked:
+        texts += [asked.sql(COUNT, epsilon=1).to_json(), repr(asked), repr(data)]
+    with pytest.warns(DeclarationWarning, match="holds a password"):
+        data = so.Dataset(server().address(user=LOCKED, password=PASSWORD), budget={"epsilon": 1}, **entries)
+    with so.Session(data) as asked:
+        texts += [asked.sql(COUNT, epsilon=1).to_json(), repr(data), str(asked.receipts)]
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    with so.Session(so.Dataset(plain, budget={"epsilon": 1}, **entries)) as asked:
+        asked.sql(COUNT, epsilon=1)
+    texts.append((tmp_path / "a.ledger").read_bytes().decode("latin-1"))
+    assert [text for text in texts if "hush" in text or "not this one" in text] == []
+
+
+def test_the_same_data_through_two_ledgers_are_noticed(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
+    with so.Session(declared(), ledger=tmp_path / "one.ledger") as asked:
+        asked.sql(COUNT, epsilon=1)
+    with pytest.warns(so.errors.LedgerWarning, match="also guarded"), so.Session(declared(), ledger=tmp_path / "two.ledger"):
+        pass
+
+
+def test_protected_files_are_not_sent() -> None:
+    data = so.Dataset(pa.table({"x": [1]}), unit="row")
+    with pytest.raises(InvalidDeclaration, match="none of the tables is in PostgreSQL"):
+        Postgres(data.tables.values())
