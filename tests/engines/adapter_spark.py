@@ -10,9 +10,11 @@ import pyarrow as pa
 from engine_reference import named_only
 from engines.spark_sessions import local_session
 from sordino.audit.replayed.distances import Exactly, exactly
+from sordino.engines.engine import Exact
 from sordino.engines.spark import Spark
 from sordino.engines.spark.sources import hold, sent
 from sordino.plan.plan import Plan
+from sordino.plan.statement import Statement
 from sordino.query.dataset import Table
 from sordino.release import exact_groups
 
@@ -22,8 +24,8 @@ __all__ = ["Adapter"]
 class Adapter:
     """An engine whose tables are exchanged: rows are sent, and pass the forms of the gate as always."""
 
-    refusals = ("the text of numbers that have no bounds or no step",)
-    """What Spark refuses before the charge: its texts of doubles are not those of other engines."""
+    of_library = frozenset({"ln", "log10", "exp", "power"})
+    """Functions whose last digit is Java's, not that of DuckDB's C library."""
 
     def __init__(self, session: Any = None, options: Mapping[str, str] | None = None) -> None:
         self.engine = Spark([], session=session or local_session())
@@ -41,6 +43,10 @@ class Adapter:
             statement.text("spark")
         groups = exact_groups(plan, [self.engine.run(statement) for statement in plan.statements])
         return named_only(plan, exactly(groups))
+
+    def exact(self, statement: Statement) -> Exact:
+        """What one statement gives."""
+        return self.engine.run(statement)
 
     def close(self) -> None:
         """Close the engine; the session of Spark serves all tests of the process."""

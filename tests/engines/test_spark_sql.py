@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from engines.spark_sessions import local_session
 from query import nasty
-from query.nasty import Expressions, bind
+from query.nasty import bind
 from sordino.engines.duckdb.dialect import write
 from sordino.engines.spark import dialect
 from sordino.engines.spark.letters import LETTERS
@@ -56,34 +56,6 @@ def of_library(expression: Expression) -> bool:
 
 def same(wanted: Any, got: Any) -> bool:
     return bool(wanted == got) and isinstance(wanted, bool) == isinstance(got, bool)
-
-
-def differing(seeds: range) -> list[str]:
-    """Expressions of every kind on extreme cells: none fails, and all values are equal."""
-    wrong = []
-    for seed in seeds:
-        grown = Expressions(seed)
-        asked = [grown.one(kind, depth) for kind in ("number", "truth", "text", "day", "moment") for depth in (1, 2, 3)]
-        asked = [one for one in asked if not of_library(one)]
-        bound = [bind(one).sql for one in asked]
-        wanted, got = nasty.table().run(bound), in_spark([dialect.write(sql) for sql in bound])
-        wrong += [
-            f"{seed}: {one}: {w!r} is {g!r}"
-            for one, ws, gs in zip(asked, wanted, got, strict=True)
-            for w, g in zip(ws, gs, strict=True)
-            if not same(w, g)
-        ]
-    return wrong
-
-
-def test_extreme_cells() -> None:
-    assert differing(range(8)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_extreme_cells_campaign(part: int) -> None:
-    assert differing(range(1000 + 50 * part, 1050 + 50 * part)) == []
 
 
 def test_every_function_on_extreme_cells() -> None:

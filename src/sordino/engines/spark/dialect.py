@@ -246,7 +246,13 @@ class _Writer(Generator):
         )
 
     def own_pow(self, node: exp.Pow) -> str:
-        return f"POWER({self.sql(node.this)}, {self.sql(node.expression)})"
+        power = self.sql(node.expression)
+        if isinstance(node.expression, exp.Literal):
+            return f"POWER({self.sql(node.this)}, {power})"
+        # Java has no number for 1 and -1 to an infinite power, which is 1
+        infinite = f"ABS({power}) = CAST('Infinity' AS DOUBLE)"
+        one = "CASE WHEN ABS({v}) = 1D AND {infinite} THEN 1D ELSE POWER({v}, {power}) END"
+        return self._once(node.this, lambda v: one.format(v=v, infinite=infinite, power=power))
 
     def own_length(self, node: exp.Length) -> str:
         return f"CAST(CHAR_LENGTH({self.sql(node.this)}) AS BIGINT)"
