@@ -184,6 +184,15 @@ def test_a_sum_of_cells_is_never_taken_for_small() -> None:
         assert Widths(exp.select(exp.Sum(this=term)).from_("t")).reach(term) is None
 
 
+def test_a_bound_that_may_be_null_is_none() -> None:
+    """LEAST of a cut column and a cell is the cell where the column is NULL."""
+    cut = nodes.clamped_whole(exp.column("x", quoted=True), 0, 5)
+    lines = exp.select(exp.alias_(cut, "v", quoted=True), exp.column("y", quoted=True)).from_("t").subquery("lines")
+    term = exp.Least(this=exp.column("v", quoted=True), expressions=[exp.column("y", quoted=True)])
+    low = exp.Greatest(this=term, expressions=[nodes.whole(0)])
+    assert Widths(exp.select(exp.Sum(this=low)).from_(lines)).reach(low) is None
+
+
 @pytest.mark.parametrize(
     "tree",
     [
