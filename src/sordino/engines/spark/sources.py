@@ -100,14 +100,18 @@ def enter_public(session: Any, table: Table) -> None:
 
 def sent(session: Any, frame: Any) -> Any:
     """Rows of an Arrow table as Spark has them."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     frame = _sendable(frame)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pyspark about versions of pandas
         if not frame.num_rows:  # a server does not take a table without rows
-            return session.createDataFrame([], from_arrow_schema(frame.schema, prefer_timestamp_ntz=True))
+            return session.createDataFrame(_one_row(frame.schema)).where("FALSE")
         return session.createDataFrame(frame)
+
+
+def _one_row(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 
 def _sendable(frame: Any) -> Any:
