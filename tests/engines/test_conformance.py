@@ -20,6 +20,7 @@ from engines.conformance import (
     Adapter,
     cell_differences,
     differences,
+    of_library,
     opened,
     plans_of_relations,
     plans_of_tables,
@@ -116,7 +117,9 @@ def _expect_same_cells(adapter: Adapter, seeds: range, count: int) -> None:
     for seed in seeds:
         source = nasty.Expressions(seed)
         asked += [source.one(kinds[i % 5], source.rng.randint(1, 4)) for i in range(count)]
-    expressions = {f"{i}: {one}": nasty.bind(one).sql for i, one in enumerate(asked) if not _at_the_ends(one)}
+    left_out = of_library(adapter)
+    asked = [one for one in asked if not _at_the_ends(one) and not any(f"'{name}'" in repr(one) for name in left_out)]
+    expressions = {f"{i}: {one}": nasty.bind(one).sql for i, one in enumerate(asked)}
     frame = nasty_frame(nasty.raw_rows(80, seeds.start))
     qualified = {text: _qualified(sql) for text, sql in expressions.items()}
     assert list(cell_differences(adapter, bench(), nasty.COLUMNS, frame, qualified)) == []

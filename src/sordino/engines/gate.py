@@ -128,7 +128,7 @@ def unreadable(table: Table, reason: str) -> InvalidDeclaration:
     source = table.source
     what = f"tables.{table.name}.source = {source.shown}"
     hint = "Check that it exists, is readable and is what the declaration says, and that all its text is UTF-8."
-    if source.kind == "csv":
+    if _is_csv(table):
         hint += " Each record needs one cell for each column named in the first line, and quotes must be closed."
     return InvalidDeclaration(what, f"it cannot be read as {source.kind}: {reason}", hint)
 
@@ -237,7 +237,7 @@ def expect_distinct(table: Table, names: Iterable[str]) -> None:
         folded = name.casefold()
         if folded in seen:
             # a CSV without a header would show its first record here
-            twins = "" if table.source.kind == "csv" else f" ({show(seen[folded])} and {show(name)})"
+            twins = "" if _is_csv(table) else f" ({show(seen[folded])} and {show(name)})"
             rule = f"two of its columns have one name but for case{twins}, and SQL could take either for the other"
             hint = "Rename one of them in the source, or drop it there."
             raise InvalidDeclaration(f"tables.{table.name}.source", rule, hint)
@@ -249,7 +249,7 @@ def _place(table: Table, key: str, name: str, columns: Sequence[SourceColumn]) -
     place = next((i for i, column in enumerate(columns) if column.name.lower() == name.lower()), None)
     if place is None:
         hint = "Its first line must name the columns."
-        if table.source.kind != "csv":  # a CSV without a header would show its first record here
+        if not _is_csv(table):  # a CSV without a header would show its first record here
             names = [column.name for column in columns]
             near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
             meant = f"Did you mean {near[0]!r}? " if near else ""
@@ -260,6 +260,10 @@ def _place(table: Table, key: str, name: str, columns: Sequence[SourceColumn]) -
         rule = "the source computes this column by an expression, which could fail on a cell or look beyond the row"
         raise InvalidDeclaration(key, rule, "Copy the table with CREATE TABLE ... AS SELECT, and declare the copy.")
     return place
+
+
+def _is_csv(table: Table) -> bool:
+    return "csv" in (table.source.kind, table.source.format)
 
 
 def _word(kind: str) -> str:

