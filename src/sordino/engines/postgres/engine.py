@@ -24,6 +24,7 @@ from sordino.engines.postgres.sources import (
     Facts,
     Relation,
     expect_unique_parents,
+    expect_zones,
     facts_of,
     place_of,
     relation_of,
@@ -91,6 +92,7 @@ class Postgres:
             expect_unique_parents(tables, self._relations, facts)
             entered = {name: relation.columns for name, relation in self._relations.items()}
             expect_comparable(self._here, {**entered, **{name: one.columns for name, one in self._sent.items()}})
+            expect_zones(connection.ask, self._here)
             self._facts = self._kept(facts)
             connection.end()
             self._warn_of_rights()
@@ -179,6 +181,14 @@ class Postgres:
             return self._changed()
         except psycopg.errors.LockNotAvailable:
             return _unavailable(self._what, "another program is altering a table")
+        for relation in self._relations.values():
+            if not relation.lockable:  # to plan it holds it as a lock does, from now on
+                try:
+                    connection.ask(f"EXPLAIN {relation.sql}")
+                except LOST:
+                    raise
+                except psycopg.Error:
+                    return self._changed()
         if rewritten(connection.ask, [relation.oid for relation in self._relations.values()]):
             return (
                 self._changed()
