@@ -330,9 +330,9 @@ def exact(asked: so.Session, query: str, **offer: Any) -> Any:
 def beside_duckdb(frame: pa.Table, columns: dict[str, Any], query: str, **offer: Any) -> tuple[Any, Any]:
     """What the table clinic.v gives, and what the same rows give in DuckDB."""
     given: dict[str, Any] = {"columns": columns, "unit": "patient", "max_rows": 9, "name": "visits"}
-    with so.Session(so.Dataset(frame, budget={"epsilon": 10**6, "delta": 0.1}, **given)) as duckdb:
-        with session(table="clinic.v", columns=columns) as asked:
-            return exact(asked, query, **offer), exact(duckdb, query, **offer)
+    data = so.Dataset(frame, budget={"epsilon": 10**6, "delta": 0.1}, **given)
+    with so.Session(data) as duckdb, session(table="clinic.v", columns=columns) as asked:
+        return exact(asked, query, **offer), exact(duckdb, query, **offer)
 
 
 def test_spans_far_before_the_calendar_are_cut(admin: Any) -> None:
@@ -530,6 +530,26 @@ def test_what_cannot_be_locked_is_held_all_the_same(admin: Any, monkeypatch: pyt
     with session(**more) as asked:
         monkeypatch.setattr("sordino.engines.postgres.engine.facts_of", late)
         assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_part_attached_during_a_question_is_not_read(admin: Any) -> None:
+    """No lock of a reader prevents it, and later statements would see other rows than earlier ones."""
+    admin.execute(
+        f"""
+        CREATE TABLE clinic.p (LIKE clinic.visits) PARTITION BY LIST (ward);
+        CREATE TABLE clinic.p1 PARTITION OF clinic.p FOR VALUES IN ('A', 'B');
+        CREATE TABLE clinic.p2 (LIKE clinic.visits);
+        INSERT INTO clinic.p SELECT * FROM clinic.visits WHERE ward IN ('A', 'B');
+        INSERT INTO clinic.p2 SELECT * FROM clinic.visits WHERE ward = 'C';
+        GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
+        """
+    )
+    happening = [lambda: admin.execute("ALTER TABLE clinic.p ATTACH PARTITION clinic.p2 FOR VALUES IN ('C')")]
+    engine = Meddled(lambda _: happening and happening.pop()())
+    with so.Session(declared(table="clinic.p"), engine=engine) as asked:
+        with pytest.raises(EngineFailed):
+            asked.sql(COUNT, epsilon=1000)
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(225, abs=2)
 
 
 def test_a_table_cannot_be_dropped_during_a_question(admin: Any) -> None:

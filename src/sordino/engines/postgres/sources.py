@@ -21,8 +21,8 @@ from sordino.privacy.exact import show
 from sordino.query.dataset import Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Ask", "Facts", "Relation", "expect_unique_parents", "expect_zones", "facts_of", "place_of", "relation_of",
-           "rewritten"]  # fmt: skip
+__all__ = ["Ask", "Facts", "Relation", "expect_unique_parents", "expect_zones", "facts_of", "parts_of", "place_of",
+           "relation_of", "rewritten"]  # fmt: skip
 
 Ask: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 """Runs a statement with values for $1, $2, ... and gives its rows."""
@@ -68,6 +68,10 @@ LEFT JOIN pg_class l ON l.oid = t.relid
 WHERE l.oid IS NULL OR (l.relkind IN ('r', 'm') AND l.relfilenode <> 0
     AND l.relfilenode IS DISTINCT FROM pg_relation_filenode(l.oid))
 """
+_PARTS = """
+SELECT p.relid::oid::bigint FROM unnest(CAST($1 AS BIGINT[])) AS w(oid)
+CROSS JOIN LATERAL pg_partition_tree(w.oid::oid::regclass) AS p ORDER BY 1
+"""
 _NEAR = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
@@ -106,6 +110,7 @@ class Relation:
     used: tuple[str, ...]
     lockable: bool
     writable: bool
+    partitioned: bool
 
 
 def place_of(table: Table) -> tuple[str, str]:
@@ -128,6 +133,11 @@ def facts_of(ask: Ask, tables: Sequence[Table]) -> Facts:
 def rewritten(ask: Ask, oids: Sequence[int]) -> bool:
     """Whether a table was rewritten or emptied after the transaction began to see: it would look empty."""
     return bool(ask(_REWRITTEN, list(oids)))
+
+
+def parts_of(ask: Ask, oids: Sequence[int]) -> list[int]:
+    """The parts of partitioned tables as they are now, whatever the transaction sees: one may be attached at any time."""
+    return [row[0] for row in ask(_PARTS, list(oids))] if oids else []
 
 
 def expect_zones(ask: Ask, tables: Sequence[Table]) -> None:
@@ -180,7 +190,7 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
     items = ", ".join(f"{one.sql} AS {quoted(one.name)}" for one in chosen)
     only = "" if kind == "p" else "ONLY "
     sql = f"SELECT {items or 'TRUE AS row'} FROM {only}{quoted(schema)}.{quoted(name)} AS s"  # noqa: S608
-    return Relation(oid, sql, chosen, used, lockable, writable)
+    return Relation(oid, sql, chosen, used, lockable, writable, kind == "p")
 
 
 def _forbidden(what: str, schema: str, name: str, columns: Sequence[str]) -> InvalidDeclaration:
