@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from ledger.postgres_server import LOCKED, PASSWORD, PostgresServer
 from sordino.audit.replayed.distances import exactly
 from sordino.engines.postgres import Postgres
 from sordino.engines.postgres.dialect import quoted, write
+from sordino.engines.postgres.sources import facts_of
 from sordino.errors import DeclarationWarning, EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.query.meaning import nodes
 from sordino.release import exact_groups
@@ -319,6 +321,93 @@ def test_casts_that_may_fail_are_refused() -> None:
         write(exp.Literal.string("a\0b"))
 
 
+def exact(asked: so.Session, query: str, **offer: Any) -> Any:
+    plan = asked.preview(query, epsilon=1000, **offer)
+    with asked._engine.snapshot(plan.statements) as run:
+        return exactly(exact_groups(plan, [run(statement) for statement in plan.statements]))
+
+
+def beside_duckdb(frame: pa.Table, columns: dict[str, Any], query: str, **offer: Any) -> tuple[Any, Any]:
+    """What the table clinic.v gives, and what the same rows give in DuckDB."""
+    given: dict[str, Any] = {"columns": columns, "unit": "patient", "max_rows": 9, "name": "visits"}
+    data = so.Dataset(frame, budget={"epsilon": 10**6, "delta": 0.1}, **given)
+    with so.Session(data) as duckdb, session(table="clinic.v", columns=columns) as asked:
+        return exact(asked, query, **offer), exact(duckdb, query, **offer)
+
+
+def test_spans_far_before_the_calendar_are_cut(admin: Any) -> None:
+    """9999 years before 2000 PostgreSQL has no moments, and would fail on a cell."""
+    days = [date(1, 1, 1), date(1999, 12, 31), date(2020, 1, 1), None]
+    admin.execute(f"CREATE TABLE clinic.v (patient int, day date); GRANT SELECT ON clinic.v TO {READER}")
+    for patient, day in enumerate(days):
+        admin.execute("INSERT INTO clinic.v VALUES (%s, %s)", (patient, day))
+    frame = pa.table({"patient": list(range(len(days))), "day": days})
+    for width in ("9999 years", "9999 quarters", "9999 months", "9999 weeks", "7 months"):
+        query = f"SELECT TIME_BUCKET('{width}', day) AS k, COUNT(*) AS n FROM visits GROUP BY TIME_BUCKET('{width}', day)"
+        found, wanted = beside_duckdb(frame, {"day": {"type": "date"}}, query)
+        assert found == wanted
+
+
+def test_the_empty_text_is_a_text(admin: Any) -> None:
+    admin.execute("CREATE TABLE clinic.v AS SELECT 1 AS patient, ''::text AS ward UNION ALL SELECT 2, 'A'")
+    admin.execute(f"GRANT SELECT ON clinic.v TO {READER}")
+    frame = pa.table({"patient": [1, 2], "ward": ["", "A"]})
+    for values in ([""], ["", "A"], ["A"]):
+        for key in ("ward", "SUBSTR(ward, 2)"):
+            columns = {"ward": {"type": "category", "values": values}}
+            found, wanted = beside_duckdb(frame, columns, f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY {key}")
+            assert found == wanted
+
+
+def test_texts_of_a_question_are_compared_byte_by_byte() -> None:
+    """Two literals would else meet under the collation of the database, by which 'a' is often before 'B'."""
+    from sqlglot import exp
+
+    one, other = exp.Literal.string("a"), exp.Literal.string("B")
+    assert write(exp.LT(this=one, expression=other)) == """('a' COLLATE "C") < ('B' COLLATE "C")"""
+
+
+def test_zones_that_mean_something_else_to_postgresql_are_refused(admin: Any) -> None:
+    admin.execute(f"CREATE TABLE clinic.v (patient int, at timestamptz); GRANT SELECT ON clinic.v TO {READER}")
+    for zone in ("CET", "EET", "MET", "WET"):
+        with pytest.raises(InvalidDeclaration, match="takes this name for an abbreviation"):
+            Postgres(declared(table="clinic.v", columns={"at": {"type": "datetime", "zone": zone}}).tables.values())
+    for zone in ("UTC", "GMT", "Europe/Brussels"):
+        with session(table="clinic.v", columns={"at": {"type": "datetime", "zone": zone}}):
+            pass
+
+
+def test_a_cast_that_somebody_made_is_not_called(admin: Any) -> None:
+    admin.execute(
+        f"""
+        CREATE TYPE clinic.letter AS ENUM ('a', 'b');
+        CREATE FUNCTION clinic.other(clinic.letter) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'a' $$;
+        CREATE CAST (clinic.letter AS text) WITH FUNCTION clinic.other(clinic.letter);
+        CREATE TABLE clinic.v (patient clinic.letter, ward clinic.letter);
+        INSERT INTO clinic.v VALUES ('a', 'a'), ('b', 'b'), ('b', NULL);
+        GRANT SELECT ON clinic.v TO {READER};
+        """
+    )
+    frame = pa.table({"patient": ["a", "b", "b"], "ward": ["a", "b", None]})
+    columns = {"ward": {"type": "category", "values": ["a", "b"]}}
+    for query in ("SELECT COUNT(DISTINCT patient) AS n FROM visits", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"):
+        found, wanted = beside_duckdb(frame, columns, query)
+        assert found == wanted
+
+
+def test_days_of_public_files_beyond_the_calendar_are_sent(admin: Any) -> None:
+    far = pa.array([2**31 - 10, -(2**31) + 10], pa.int32()).cast(pa.date32())
+    at = pa.array([2**62, -(2**61)], pa.int64()).cast(pa.timestamp("us"))
+    wards = {"source": pa.table({"ward": ["A", "B"], "day": far, "at": at}), "public": True, "key": ["ward"],
+             "columns": {"ward": {"type": "text"}, "day": {"type": "date"}, "at": {"type": "datetime"}}}  # fmt: skip
+    visits = {"source": server().address(user=READER), "table": "clinic.visits", "unit": "patient", "max_rows": 9}
+    data = so.Dataset(tables={"visits": {**visits, "columns": COLUMNS}, "wards": wards}, budget={"epsilon": 10**6})
+    with so.Session(data) as asked:
+        where = "w.day > '9999-01-01' AND w.at > '9999-01-01' OR w.day < '0001-02-01' AND w.at < '0001-02-01'"
+        query = f"SELECT COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward WHERE {where}"
+        assert number(asked.sql(query, epsilon=1000)) == pytest.approx(150, abs=2)
+
+
 # one snapshot, and faults
 
 
@@ -419,6 +508,50 @@ def test_a_table_emptied_before_the_lock_does_not_look_empty(admin: Any, monkeyp
         assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(70, abs=2)
 
 
+@pytest.mark.parametrize("what", ["columns", "materialized"])
+def test_what_cannot_be_locked_is_held_all_the_same(admin: Any, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """From before the catalog is compared: what is emptied or refreshed after that would look empty, or be other data."""
+    if what == "columns":
+        names = ", ".join(["patient", *COLUMNS])
+        admin.execute(f"REVOKE SELECT ON clinic.visits FROM {READER}; GRANT SELECT ({names}) ON clinic.visits TO {READER}")
+        more, change = {}, "TRUNCATE clinic.visits"
+    else:
+        admin.execute("CREATE MATERIALIZED VIEW clinic.v AS SELECT * FROM clinic.visits")
+        admin.execute(f"GRANT SELECT ON clinic.v TO {READER}; DELETE FROM clinic.visits")
+        more, change = {"table": "clinic.v", "materialized": True}, "REFRESH MATERIALIZED VIEW clinic.v"
+    admin.execute("SET lock_timeout = '200ms'")
+
+    def late(ask: Any, tables: Any) -> Any:
+        found = facts_of(ask, tables)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            admin.execute(change)
+        return found
+
+    with session(**more) as asked:
+        monkeypatch.setattr("sordino.engines.postgres.engine.facts_of", late)
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(300, abs=2)
+
+
+def test_a_part_attached_during_a_question_is_not_read(admin: Any) -> None:
+    """No lock of a reader prevents it, and later statements would see other rows than earlier ones."""
+    admin.execute(
+        f"""
+        CREATE TABLE clinic.p (LIKE clinic.visits) PARTITION BY LIST (ward);
+        CREATE TABLE clinic.p1 PARTITION OF clinic.p FOR VALUES IN ('A', 'B');
+        CREATE TABLE clinic.p2 (LIKE clinic.visits);
+        INSERT INTO clinic.p SELECT * FROM clinic.visits WHERE ward IN ('A', 'B');
+        INSERT INTO clinic.p2 SELECT * FROM clinic.visits WHERE ward = 'C';
+        GRANT SELECT ON ALL TABLES IN SCHEMA clinic TO {READER};
+        """
+    )
+    happening = [lambda: admin.execute("ALTER TABLE clinic.p ATTACH PARTITION clinic.p2 FOR VALUES IN ('C')")]
+    engine = Meddled(lambda _: happening and happening.pop()())
+    with so.Session(declared(table="clinic.p"), engine=engine) as asked:
+        with pytest.raises(EngineFailed):
+            asked.sql(COUNT, epsilon=1000)
+        assert number(asked.sql(COUNT, epsilon=1000)) == pytest.approx(225, abs=2)
+
+
 def test_a_table_cannot_be_dropped_during_a_question(admin: Any) -> None:
     admin.execute("SET lock_timeout = '200ms'")
 
@@ -499,7 +632,8 @@ def _repeated(ask: Any) -> None:
 def test_settings_of_the_server_do_not_change_what_is_meant(admin: Any) -> None:
     settings = ("DateStyle = 'SQL, DMY'", "TimeZone = 'Asia/Tokyo'", "extra_float_digits = -15", "bytea_output = 'escape'",
                 "transform_null_equals = on", "search_path = clinic", "default_transaction_isolation = 'read committed'",
-                "IntervalStyle = 'iso_8601'", "enable_hashagg = off", "standard_conforming_strings = off")  # fmt: skip
+                "IntervalStyle = 'iso_8601'", "enable_hashagg = off", "standard_conforming_strings = off",
+                "quote_all_identifiers = on", "timezone_abbreviations = 'Australia'")  # fmt: skip
     query = "SELECT ward, SUM(cost) AS c, COUNT(DISTINCT city) AS n FROM visits WHERE city <> 'a\\b' GROUP BY ward"
     plain: list[Any] = []
     odd: list[Any] = []

@@ -16,7 +16,8 @@ from sordino.query.dataset import Dataset, Source, Table
 from sordino.query.sources import engine_of
 
 ADDRESS = "postgresql://analyst@db.example.org/hospital"
-SECRETS = ["postgresql://ann:s3cret@db/visits", "postgres://ann@db/visits?password=s3cret", "sc://db:15002/;token=s3cret"]
+SECRETS = ["postgresql://ann:s3cret@db/visits", "postgres://ann@db/visits?password=s3cret", "sc://db:15002/;token=s3cret",
+           "postgres://ann@db/visits?p%61ssword=s3cret"]  # fmt: skip
 
 
 def declared(**entries: Any) -> Source:
@@ -57,6 +58,9 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
     [
         ({"source": "postgresql://db"}, "not an address of a database"),
         ({"source": "postgresql://a@b@c/d"}, "not an address of a database"),
+        ({"source": "postgresql://ann:s3cret/d"}, "not an address of a database"),  # the host is forgotten
+        ({"source": "postgresql://db/d?port=s3cret"}, "not an address of a database"),
+        ({"source": "postgresql://db/?dbname=user%3Dx%20password%3Ds3cret"}, "not an address of a database"),
         ({"source": ADDRESS, "files": "x"}, "belongs to Spark"),
         ({"source": ADDRESS, "table": "a.b.c"}, "name of a table"),
         ({"source": ADDRESS, "table": "a."}, "name of a table"),
@@ -73,8 +77,9 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_source_is_refused(entries: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InvalidDeclaration, match=rule):
+    with pytest.raises(InvalidDeclaration, match=rule) as refused:
         declared(**entries)
+    assert "s3cret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("address", SECRETS)

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote
 
 from sordino.errors import DeclarationWarning, InvalidDeclaration
 from sordino.privacy.exact import show
@@ -32,8 +33,10 @@ OF_SOURCES = ("source", "table", "files", "format", "password_file", "materializ
 """The keys of a table that say where its rows are."""
 _FORMATS = ("parquet", "csv", "delta", "iceberg")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_HOST = r"(?:\[[^@/?#\[\],]*\]|[^@/?#:\[\],]*)(?::[0-9]*)?"
 _POSTGRES = re.compile(
-    r"postgres(?:ql)?://(?:(?P<user>[^:@/?#]*)(?::(?P<password>[^@/?#]*))?@)?(?P<host>[^@/?#]*)"
+    r"postgres(?:ql)?://(?:(?P<user>[^:@/?#]*)(?::(?P<password>[^@/?#]*))?@)?"
+    rf"(?P<host>{_HOST}(?:,{_HOST})*)"  # a password in the place of a port is no address, and so not shown
     r"(?:/(?P<database>[^@/?#]*))?(?:\?(?P<options>[^@#?]*))?",
     re.IGNORECASE,
 )
@@ -113,7 +116,10 @@ def _postgres(place: Place, entries: Mapping[str, Any], text: str, folder: Path)
     _only(place, entries, ("table", "password_file", "materialized"), "it belongs to Spark")
     match = _POSTGRES.fullmatch(text)
     options = _options(match["options"] if match else "", "&")
-    if match is None or not (match["database"] or {"dbname", "service"} & set(options)):
+    named = [match["database"] if match else "", options.get("dbname", "")]
+    nested = any("=" in unquote(name or "") or "://" in unquote(name or "") for name in named)
+    odd_port = not set(unquote(options.get("port", ""))) <= set("0123456789,")
+    if match is None or nested or odd_port or not (match["database"] or {"dbname", "service"} & set(options)):
         rule = "it is not an address of a database in PostgreSQL"
         hint = f"It looks like {_EXAMPLE}; write @ as %40, : as %3A and / as %2F in names and passwords."
         raise InvalidDeclaration(f"{at} with an address postgresql:...", rule, hint)
@@ -174,7 +180,7 @@ def _only(place: Place, entries: Mapping[str, Any], known: tuple[str, ...], rule
 
 def _options(text: str | None, sign: str) -> dict[str, str]:
     pairs = [option.partition("=") for option in (text or "").split(sign) if option]
-    return {name.strip().lower(): value for name, _, value in pairs}
+    return {unquote(name).strip().lower(): value for name, _, value in pairs}
 
 
 def _warn_of_secret(at: Place, secret: bool, hint: str) -> None:

@@ -22,7 +22,8 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 _ALERT = {"connect_timeout": "10", "tcp_user_timeout": "60000", "keepalives_idle": "30", "keepalives_interval": "10"}
 _SETTINGS = {
     "row_security": "off",  # fails instead of hiding rows
-    "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "TimeZone": "UTC", "extra_float_digits": "1",
+    "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "TimeZone": "UTC", "timezone_abbreviations": "Default",
+    "extra_float_digits": "1", "quote_all_identifiers": "off",
     "bytea_output": "hex", "standard_conforming_strings": "on", "transform_null_equals": "off", "array_nulls": "on",
     "lc_numeric": "C", "lc_monetary": "C", "lc_time": "C",
     "lock_timeout": "5s", "idle_in_transaction_session_timeout": "0",

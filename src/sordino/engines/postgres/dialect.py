@@ -194,13 +194,15 @@ def _let(writer: Any, node: Let) -> str:
     return f"(SELECT {writer.sql(node.expression)} FROM (SELECT {writer.sql(node.this)} AS v OFFSET 0) AS t)"  # noqa: S608
 
 
-def _text_list(writer: Any, node: TextList) -> str:
-    return f"STRING_TO_ARRAY({writer.sql(node.this)}, {writer.sql(node.expression)})"
+def _text_list(_: Any, node: TextList) -> str:
+    if not node.this.this:  # PostgreSQL splits the empty text into no texts, not into one that is empty
+        return "CAST(ARRAY[''] AS TEXT[])"
+    return f"STRING_TO_ARRAY({text(node.this.this)}, {text(node.expression.this)})"
 
 
 def _list(writer: Any, node: exp.Expr) -> str:
     if isinstance(node, exp.Array):
-        return f"CAST(ARRAY[{', '.join(str(writer.sql(item)) for item in node.expressions)}] AS TEXT[])"
+        return f"CAST(ARRAY[{', '.join(text(item.this) for item in node.expressions)}] AS TEXT[])"
     return str(writer.sql(node))
 
 
@@ -236,15 +238,16 @@ def _cast(writer: Any, node: exp.Cast) -> str:
     if kind == exp.DType.INT128:
         return f"CAST({writer.sql(node.this)} AS NUMERIC)"
     literal = node.this
-    if kind == exp.DType.DOUBLE and isinstance(literal, exp.Literal) and literal.is_string:
-        return f"CAST({writer.sql(literal)} AS DOUBLE PRECISION)"
+    if isinstance(literal, exp.Literal) and literal.is_string:
+        return f"CAST({text(literal.this)} AS {writer.sql(node.to)})"
     return str(writer.cast_sql(node))
 
 
 def _literal(writer: Any, node: exp.Literal) -> str:
+    """A text is compared byte by byte: two literals would else meet under the collation of the database."""
     del writer
     if node.is_string:
-        return text(node.this)
+        return f'({text(node.this)} COLLATE "C")'
     return _double(float(node.this)) if "e" in node.this.lower() or "." in node.this else str(node.this)
 
 
@@ -334,7 +337,7 @@ def _letters(name: str) -> Callable[[Any, Any], str]:
 
 
 def _ilike(writer: Any, node: exp.ILike) -> str:
-    return f"({writer.sql(node.this)}) {_LETTERS} ILIKE {writer.sql(node.expression)}"
+    return f"({writer.sql(node.this)}) {_LETTERS} ILIKE {text(node.expression.this)}"
 
 
 def _like(writer: Any, node: exp.Like) -> str:
@@ -366,7 +369,9 @@ def _bin(writer: Any, node: exp.DateBin) -> str:
         number = f"CAST(EXTRACT(YEAR FROM {v}) * 12 + EXTRACT(MONTH FROM {v}) AS BIGINT) - {2000 * 12 + 1}"
         early = -(-24_000_000 // count)
         start = f"((({number}) + {early * count}) / {count} - {early}) * {count}"
-        return f"TIMESTAMP '2000-01-01' + MAKE_INTERVAL(0, CAST({start} AS INT))"
+        # a span that begins before the calendar does is cut in the tree; far before it there are no moments
+        whole = _named(start, lambda m: f"MAKE_INTERVAL(0, CAST(CASE WHEN {m} < -24000 THEN -24000 ELSE {m} END AS INT))")
+        return f"TIMESTAMP '2000-01-01' + {whole}"
 
     def minutes(v: str) -> str:
         width = count * _MINUTES[unit]

@@ -24,7 +24,9 @@ from sordino.engines.postgres.sources import (
     Facts,
     Relation,
     expect_unique_parents,
+    expect_zones,
     facts_of,
+    parts_of,
     place_of,
     relation_of,
     rewritten,
@@ -73,6 +75,7 @@ class Postgres:
         self._running = threading.Event()
         self._relations: dict[str, Relation] = {}
         self._facts: Facts | None = None
+        self._parts: list[int] = []
         self._connection = connect(self._here[0].source, self._what)
         try:
             self._open(tables)
@@ -91,6 +94,7 @@ class Postgres:
             expect_unique_parents(tables, self._relations, facts)
             entered = {name: relation.columns for name, relation in self._relations.items()}
             expect_comparable(self._here, {**entered, **{name: one.columns for name, one in self._sent.items()}})
+            expect_zones(connection.ask, self._here)
             self._facts = self._kept(facts)
             connection.end()
             self._warn_of_rights()
@@ -179,6 +183,15 @@ class Postgres:
             return self._changed()
         except psycopg.errors.LockNotAvailable:
             return _unavailable(self._what, "another program is altering a table")
+        for relation in self._relations.values():
+            if not relation.lockable:  # to plan it holds it as a lock does, from now on
+                try:
+                    connection.ask(f"EXPLAIN {relation.sql}")
+                except LOST:
+                    raise
+                except psycopg.Error:
+                    return self._changed()
+        self._parts = parts_of(connection.ask, self._partitioned)
         if rewritten(connection.ask, [relation.oid for relation in self._relations.values()]):
             return (
                 self._changed()
@@ -197,6 +210,10 @@ class Postgres:
         if self._deadline is not None:
             connection.limit(self._deadline)
         return None
+
+    @property
+    def _partitioned(self) -> list[int]:
+        return [relation.oid for relation in self._relations.values() if relation.partitioned]
 
     def _changed(self) -> InvalidInput:
         rule = "a table was dropped, replaced or altered since this session opened, or the role's rights to it were"
@@ -239,7 +256,9 @@ class Postgres:
         rows: list[tuple[Any, ...]] | None = None
         self._running.set()
         with contextlib.suppress(Exception):  # whatever an error says may quote a cell
-            rows = self._connection.ask(self._text(statement), *self._values(statement))
+            found = self._connection.ask(self._text(statement), *self._values(statement))
+            if not self._partitioned or parts_of(self._connection.ask, self._partitioned) == self._parts:
+                rows = found  # else a part was attached, which no lock of a reader prevents
         self._running.clear()
         if rows is None:
             raise EngineFailed

@@ -13,6 +13,7 @@ from typing import Any
 from sordino.engines.gate import Admitted, unreadable
 from sordino.engines.postgres.dialect import quoted
 from sordino.query.dataset import Table
+from sordino.query.types import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT
 
 __all__ = ["Sent", "sent"]
 
@@ -55,7 +56,7 @@ def _sent(table: Table, rows: Any) -> Sent:
 
     if rows.num_rows * rows.num_columns > _MOST_CELLS:
         raise unreadable(table, f"it has more than {_MOST_CELLS:,} cells, too many to be sent with each question")
-    kinds = []
+    kinds, values = [], []
     for cells in rows.columns:
         kind = cells.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -72,8 +73,21 @@ def _sent(table: Table, rows: Any) -> Sent:
             kinds.append("DOUBLE PRECISION")
         elif pa.types.is_date(kind):
             kinds.append("DATE")
+            cells = _within(cells, pa.date32(), pa.int32(), FIRST_DAY, LAST_DAY)
         elif pa.types.is_timestamp(kind):
             kinds.append("TIMESTAMP")
+            cells = _within(cells, pa.timestamp("us"), pa.int64(), FIRST_MOMENT, LAST_MOMENT)
         else:
             raise unreadable(table, f"its cells of type {kind} cannot be sent to PostgreSQL")
-    return Sent(tuple(rows.column_names), tuple(kinds), tuple(cells.to_pylist() for cells in rows.columns))
+        values.append(cells.to_pylist())
+    return Sent(tuple(rows.column_names), tuple(kinds), tuple(values))
+
+
+def _within(cells: Any, kind: Any, whole: Any, first: Any, last: Any) -> Any:
+    """Days or moments within the calendar, beyond which Python has none; every question moves them there, too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    low, high = (pa.scalar(end, kind).cast(whole) for end in (first, last))
+    numbers = cells.cast(kind, safe=False).cast(whole)
+    return pc.min_element_wise(pc.max_element_wise(numbers, low, skip_nulls=False), high, skip_nulls=False).cast(kind)

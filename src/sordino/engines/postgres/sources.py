@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import psycopg
+
 from sordino.engines.gate import Admitted, SourceColumn, admitted, parent_keys
 from sordino.engines.postgres import forms
 from sordino.engines.postgres.dialect import quoted
@@ -19,7 +21,8 @@ from sordino.privacy.exact import show
 from sordino.query.dataset import Table
 from sordino.query.sources import name_parts
 
-__all__ = ["Ask", "Facts", "Relation", "expect_unique_parents", "facts_of", "place_of", "relation_of"]
+__all__ = ["Ask", "Facts", "Relation", "expect_unique_parents", "expect_zones", "facts_of", "parts_of", "place_of",
+           "relation_of", "rewritten"]  # fmt: skip
 
 Ask: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 """Runs a statement with values for $1, $2, ... and gives its rows."""
@@ -65,11 +68,20 @@ LEFT JOIN pg_class l ON l.oid = t.relid
 WHERE l.oid IS NULL OR (l.relkind IN ('r', 'm') AND l.relfilenode <> 0
     AND l.relfilenode IS DISTINCT FROM pg_relation_filenode(l.oid))
 """
+_PARTS = """
+SELECT p.relid::oid::bigint FROM unnest(CAST($1 AS BIGINT[])) AS w(oid)
+CROSS JOIN LATERAL pg_partition_tree(w.oid::oid::regclass) AS p ORDER BY 1
+"""
 _NEAR = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
     AND has_table_privilege(c.oid, 'SELECT')
 """
+_ABBREVIATED = """
+SELECT w.z FROM unnest(CAST($1 AS TEXT[])) AS w(z)
+WHERE UPPER(w.z) IN (SELECT UPPER(abbrev) FROM pg_timezone_abbrevs) AND UPPER(w.z) NOT IN ('UTC', 'UCT', 'GMT', 'ZULU')
+"""
+_ZONED = "SELECT TIMESTAMPTZ '2000-01-01 00:00:00+00' AT TIME ZONE w.z FROM unnest(CAST($1 AS TEXT[])) AS w(z)"
 _KINDS = {"v": "a view", "f": "a foreign table", "m": "a materialized view"}
 
 
@@ -98,6 +110,7 @@ class Relation:
     used: tuple[str, ...]
     lockable: bool
     writable: bool
+    partitioned: bool
 
 
 def place_of(table: Table) -> tuple[str, str]:
@@ -120,6 +133,28 @@ def facts_of(ask: Ask, tables: Sequence[Table]) -> Facts:
 def rewritten(ask: Ask, oids: Sequence[int]) -> bool:
     """Whether a table was rewritten or emptied after the transaction began to see: it would look empty."""
     return bool(ask(_REWRITTEN, list(oids)))
+
+
+def parts_of(ask: Ask, oids: Sequence[int]) -> list[int]:
+    """The parts of partitioned tables as they are now, whatever the transaction sees: one may be attached at any time."""
+    return [row[0] for row in ask(_PARTS, list(oids))] if oids else []
+
+
+def expect_zones(ask: Ask, tables: Sequence[Table]) -> None:
+    """Refuse zones that the server does not know, or takes for something else: CET is an hour without summer time to it."""
+    for table in tables:
+        for name, zone in ((name, column.zone) for name, column in table.columns.items() if column.zone is not None):
+            what, known = f"tables.{table.name}.columns.{name}.zone = {show(zone)}", True
+            if ask(_ABBREVIATED, [zone]):
+                rule = "PostgreSQL takes this name for an abbreviation, which has no summer time"
+                raise InvalidDeclaration(what, rule, 'Write the name of a place: zone = "Europe/Brussels" or the like.')
+            try:
+                ask(_ZONED, [zone])
+            except psycopg.errors.DataError:
+                known = False
+            if not known:
+                rule = "the server does not know this time zone"
+                raise InvalidDeclaration(what, rule, "Write an older name of it, or update the server's time zone tables.")
 
 
 def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
@@ -155,7 +190,7 @@ def relation_of(ask: Ask, table: Table, place: int, facts: Facts) -> Relation:
     items = ", ".join(f"{one.sql} AS {quoted(one.name)}" for one in chosen)
     only = "" if kind == "p" else "ONLY "
     sql = f"SELECT {items or 'TRUE AS row'} FROM {only}{quoted(schema)}.{quoted(name)} AS s"  # noqa: S608
-    return Relation(oid, sql, chosen, used, lockable, writable)
+    return Relation(oid, sql, chosen, used, lockable, writable, kind == "p")
 
 
 def _forbidden(what: str, schema: str, name: str, columns: Sequence[str]) -> InvalidDeclaration:
