@@ -148,6 +148,27 @@ def test_broken_csv_is_refused(broken: str, tmp_path: Path) -> None:
         opened(declared(files=str(tmp_path / "a.csv"), format="csv"))
 
 
+def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
+    """Fractions are rounded as DuckDB does, but not those that name somebody; a moment is its day."""
+    numbers = ["1.5", "-2.5", "2.5", "1e3", ".5", "7.", "-0.4", "1e-400", "1e30", "0x1", "x", "12"]
+    days = ["2020-01-01 10:00", "2020-01-01T23:59:59.9", "2020-01-01 25:00", "2020-01-01 10", "2020-1-1"]
+    days += ["2020-02-30 10:00"] * 7
+    lines = [f"{i},{n},{d}" for i, (n, d) in enumerate(zip(numbers, days, strict=True))]
+    (tmp_path / "a.csv").write_text("\n".join(["id,n,d", *lines[:-1], "1.5,12,2020-01-01"]) + "\n")
+    columns = {"id": {"type": "int"}, "n": {"type": "int", "min": -(10**6), "max": 10**6}, "d": {"type": "date"}}
+    theirs = so.Dataset(tmp_path / "a.csv", unit="id", columns=columns, name="visits", budget={"epsilon": 1})
+    engine, duck = (
+        opened(declared(files=str(tmp_path / "a.csv"), format="csv", columns=columns)),
+        DuckDB(theirs.tables.values()),
+    )
+    names = [theirs.tables["visits"].person_column, "n", "d"]
+    cells = [named(column(name, "visits"), f"k{i}") for i, name in enumerate(names)]
+    statement = Statement(select(cells, source("visits")), 3, 0)
+    found, wanted = ({repr(row) for row in zip(*one.run(statement).keys, strict=True)} for one in (engine, duck))
+    assert found - wanted == {repr((9, None, None))}  # 0x1, which only DuckDB reads
+    engine.close()
+
+
 def test_a_quote_that_is_never_closed_swallows_nobody(tmp_path: Path) -> None:
     """In the last cell of a record, so that no cell is missing: all that follows would be a part of it."""
     (tmp_path / "a.csv").write_text('id,city\n1,"x\n2,y\n3,z\n')

@@ -185,7 +185,7 @@ def _chosen_of_text(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admi
             raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
         if own is None or own.kind == "text":
             return Identity(f"NULLIF(r{place}, '')", forms.TEXT)
-        return Identity(forms.typed_text(own, f"r{place}"), forms.WHOLE_NUMBERS)
+        return Identity(forms.typed_text(own, f"r{place}", names=True), forms.WHOLE_NUMBERS)
 
     def cell(column: Column, _: str, place: int) -> str:
         return forms.typed_text(column, f"NULLIF(r{place}, '')")
