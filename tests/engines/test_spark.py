@@ -148,6 +148,34 @@ def test_broken_csv_is_refused(broken: str, tmp_path: Path) -> None:
         opened(declared(files=str(tmp_path / "a.csv"), format="csv"))
 
 
+def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
+    """Fractions are rounded as DuckDB does, but not those that name somebody; a moment is its day."""
+    numbers = ["1.5", "-2.5", "2.5", "1e3", ".5", "7.", "-0.4", "1e-400", "1e30", "0x1", "x", "12"]
+    days = ["2020-01-01 10:00", "2020-01-01T23:59:59.9", "2020-01-01 25:00", "2020-01-01 10", "2020-1-1"]
+    days += ["2020-02-30 10:00"] * 7
+    lines = [f"{i},{n},{d}" for i, (n, d) in enumerate(zip(numbers, days, strict=True))]
+    (tmp_path / "a.csv").write_text("\n".join(["id,n,d", *lines[:-1], "1.5,12,2020-01-01"]) + "\n")
+    columns = {"id": {"type": "int"}, "n": {"type": "int", "min": -(10**6), "max": 10**6}, "d": {"type": "date"}}
+    theirs = so.Dataset(tmp_path / "a.csv", unit="id", columns=columns, name="visits", budget={"epsilon": 1})
+    engine, duck = (
+        opened(declared(files=str(tmp_path / "a.csv"), format="csv", columns=columns)),
+        DuckDB(theirs.tables.values()),
+    )
+    names = [theirs.tables["visits"].person_column, "n", "d"]
+    cells = [named(column(name, "visits"), f"k{i}") for i, name in enumerate(names)]
+    statement = Statement(select(cells, source("visits")), 3, 0)
+    found, wanted = ({repr(row) for row in zip(*one.run(statement).keys, strict=True)} for one in (engine, duck))
+    assert found - wanted == {repr((9, None, None))}  # 0x1, which only DuckDB reads
+    engine.close()
+
+
+def test_a_quote_that_is_never_closed_swallows_nobody(tmp_path: Path) -> None:
+    """In the last cell of a record, so that no cell is missing: all that follows would be a part of it."""
+    (tmp_path / "a.csv").write_text('id,city\n1,"x\n2,y\n3,z\n')
+    with pytest.raises(InvalidDeclaration, match="a quote is not closed"):
+        opened(declared(files=str(tmp_path / "a.csv"), format="csv", columns={"city": COLUMNS["city"]}))
+
+
 def test_a_csv_without_a_header_shows_no_record(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"1,1,A,{SECRET},2020-01-01\n")
     with pytest.raises(InvalidDeclaration) as refused:
@@ -236,6 +264,21 @@ def test_a_table_of_the_catalog(catalog: Any, tmp_path: Path) -> None:
         engine.expect_unchanged()
     engine.close()
     other.close()
+
+
+def test_partitions_elsewhere_are_refused(catalog: Any, tmp_path: Path) -> None:
+    catalog.sql("CREATE TABLE clinic.parts (id BIGINT, cost DOUBLE, k STRING) USING parquet PARTITIONED BY (k)")
+    catalog.sql("INSERT INTO clinic.parts VALUES (1, 1, 'a b/c%'), (2, 2, 'b')")
+    dataset = declared(table="clinic.parts", columns={"cost": COLUMNS["cost"]})
+    engine = opened(dataset)
+    engine.expect_unchanged()
+    elsewhere = written(tmp_path / "elsewhere", ROWS.select(["id", "cost"]))
+    catalog.sql(f"ALTER TABLE clinic.parts ADD PARTITION (k = 'c') LOCATION '{elsewhere}'")
+    with pytest.raises(InvalidInput, match="Nothing was charged"):
+        engine.expect_unchanged()
+    engine.close()
+    with pytest.raises(InvalidDeclaration, match="places of their own"):
+        opened(dataset)
 
 
 def test_what_is_no_base_table_is_refused(catalog: Any) -> None:
@@ -475,6 +518,19 @@ def test_a_server_that_dies_fails_without_a_word(tmp_path: Path, capfd: pytest.C
         engine.expect_unchanged()
     engine.close()
     assert SECRET not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_local_application_listens_to_this_machine_only_and_leaves_nothing_here(tmp_path: Path) -> None:
+    script = """
+from sordino.engines.spark import Spark
+session = Spark([])._session
+session.sql("SHOW TABLES").collect()
+print(session.sparkContext.getConf().get("spark.driver.bindAddress"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == "127.0.0.1"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -113,8 +113,10 @@ def _on_the_wall(raw: str, zone: str) -> str:
     return f"CASE WHEN {raw} < {begins} THEN {first} WHEN {raw} > {ends} THEN {last} ELSE {shown} END"
 
 
-def typed_text(column: Column | None, raw: str) -> str:
+def typed_text(column: Column | None, raw: str, *, names: bool = False) -> str:
     """A cell of text in its declared type, as a CSV file needs it; NULL where it does not convert.
+
+    What `names` somebody is not rounded; other whole numbers are, as DuckDB does.
 
     Spark reads more than DuckDB as numbers and dates ("1d", "2020-1"), so that a pattern comes first.
     """
@@ -129,7 +131,12 @@ def typed_text(column: Column | None, raw: str) -> str:
     trimmed = f"TRIM(BOTH ' ' FROM {raw})"
     patterns = {"int": _WHOLE_TEXT, "float": _REAL_TEXT, "bool": "^(?i)(true|false|t|f|1|0|yes|no|y|n)$",
                 "date": _DATE_TEXT, "datetime": _MOMENT_TEXT}  # fmt: skip
+    if kind == "int" and not names:
+        patterns["int"] = _REAL_TEXT
     fits = f"{trimmed} RLIKE {text(patterns[kind])}"
+    if kind == "date":  # with a time of day, it is the day
+        day = f"CAST(TRY_CAST({raw} AS TIMESTAMP_NTZ) AS DATE)"
+        return f"CASE WHEN {fits} THEN TRY_CAST({trimmed} AS DATE) WHEN {raw} RLIKE {text(_MOMENT_TEXT)} THEN {day} END"
     if kind == "float":
         fits = f"({fits} OR LOWER({trimmed}) IN ('nan', 'inf', '-inf', 'infinity', '-infinity'))"
     return f"CASE WHEN {fits} THEN TRY_CAST({trimmed} AS {_OF_TEXT[kind]}) END"

