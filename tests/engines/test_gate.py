@@ -28,7 +28,8 @@ import pytest
 
 import sordino as so
 from engine_plug import Plug
-from sordino.engines.duckdb import DuckDB, scratch
+from engines.csv_quotes import QUOTES
+from sordino.engines.duckdb import DuckDB, scratch, sources
 from sordino.engines.duckdb import engine as database
 from sordino.engines.duckdb.sources import one_file
 from sordino.errors import InvalidDeclaration, InvalidInput
@@ -589,6 +590,21 @@ def extreme_statements() -> tuple[tuple[str, Statement], ...]:
     with so.Session(declared(pa.table({"id": [1], **{n: a.slice(0, 1) for n, a in EXTREME.items()}}), KINDS)) as session:
         made = [(name, session.preview(Query(Table("data"), outputs, where), epsilon=1)) for name, where in calls()]
     return tuple((name, s) for name, plan in made for s in plan.statements)
+
+
+@pytest.mark.parametrize("size", [1, 3, 2**20])
+@pytest.mark.parametrize(("text", "right"), QUOTES)
+def test_a_misplaced_quote_in_a_csv_swallows_nobody(text: str, right: bool, size: int, tmp_path: Path) -> None:
+    """Two of them, in the cells of two persons, made one record of all that was between; also where reading is cut."""
+    parts = [text.encode().removeprefix(b"\xef\xbb\xbf")[i : i + size] for i in range(0, len(text), size)]
+    assert sources._in_place(parts) is right
+    (tmp_path / "data.csv").write_bytes(text.encode())
+    dataset = declared(tmp_path / "data.csv", {"city": {"type": "text"}})
+    if right:
+        DuckDB(dataset.tables.values()).close()
+        return
+    with pytest.raises(InvalidDeclaration, match="quotes must be closed"):
+        DuckDB(dataset.tables.values())
 
 
 SINGLE = tuple(range(7))

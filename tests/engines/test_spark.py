@@ -26,6 +26,7 @@ import sordino as so
 from engine_reference import Bench
 from engines.adapter_spark import Adapter
 from engines.conformance import differences, plans_of_relations, plans_of_tables
+from engines.csv_quotes import QUOTES
 from engines.spark_sessions import connect_server, local_session
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
@@ -155,7 +156,11 @@ def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
     days += ["2020-02-30 10:00"] * 7
     lines = [f"{i},{n},{d}" for i, (n, d) in enumerate(zip(numbers, days, strict=True))]
     (tmp_path / "a.csv").write_text("\n".join(["id,n,d", *lines[:-1], "1.5,12,2020-01-01"]) + "\n")
-    columns = {"id": {"type": "int"}, "n": {"type": "int", "min": -(10**6), "max": 10**6}, "d": {"type": "date"}}
+    columns: dict[str, Any] = {
+        "id": {"type": "int"},
+        "n": {"type": "int", "min": -(10**6), "max": 10**6},
+        "d": {"type": "date"},
+    }
     theirs = so.Dataset(tmp_path / "a.csv", unit="id", columns=columns, name="visits", budget={"epsilon": 1})
     engine, duck = (
         opened(declared(files=str(tmp_path / "a.csv"), format="csv", columns=columns)),
@@ -169,11 +174,15 @@ def test_whole_numbers_and_days_of_a_csv(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_a_quote_that_is_never_closed_swallows_nobody(tmp_path: Path) -> None:
-    """In the last cell of a record, so that no cell is missing: all that follows would be a part of it."""
-    (tmp_path / "a.csv").write_text('id,city\n1,"x\n2,y\n3,z\n')
+@pytest.mark.parametrize(("text", "right"), QUOTES)
+def test_a_misplaced_quote_swallows_nobody(text: str, right: bool, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    dataset = declared(files=str(tmp_path / "a.csv"), format="csv", columns={"city": COLUMNS["city"]})
+    if right:
+        opened(dataset).close()
+        return
     with pytest.raises(InvalidDeclaration, match="a quote is not closed"):
-        opened(declared(files=str(tmp_path / "a.csv"), format="csv", columns={"city": COLUMNS["city"]}))
+        opened(dataset)
 
 
 def test_a_csv_without_a_header_shows_no_record(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ __all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "s
 _LONGEST_LINE = 2**24
 _LONGEST_CELL = 2**20
 """Bytes of a text or of a person's name: the failure of a question for want of memory would tell who has a longer one."""
+_BETWEEN = (b",", b"\n", b"\r")
+"""What is between cells of a CSV file."""
 
 
 @dataclass(frozen=True)
@@ -249,16 +252,33 @@ def one_file(path: Path) -> str:
 
 
 def _header(path: Path) -> list[str]:
-    """The names in the first line of a CSV file; refuses one with a quote that is never closed.
+    """The names in the first line of a CSV file; refuses one with a quote that is misplaced.
 
-    The engine would drop what follows such a quote without a word; every other misplaced quote makes it fail.
+    The engine takes a quote within a plain cell for a letter, and drops what follows one that is never closed: two such
+    cells, of two persons, would make all records between them one.
     """
     with (gzip.open if _zipped(path) else open)(path, "rb") as lines:
         first = lines.readline(_LONGEST_LINE)
-        quotes = first.count(b'"') + sum(part.count(b'"') for part in iter(lambda: lines.read(2**20), b""))
-    if quotes % 2:
-        raise ValueError("a quote is not closed")
+        if not _in_place(itertools.chain([first.removeprefix(b"\xef\xbb\xbf")], iter(lambda: lines.read(2**20), b""))):
+            raise ValueError("a quote is not closed, or within a cell that does not begin with one")
     return next(csv.reader([first.decode("utf-8-sig")]), [])
+
+
+def _in_place(parts: Iterable[bytes]) -> bool:
+    """Whether quotes stand around whole cells, and are doubled within them.
+
+    What is between quotes lies outside of cells and within them by turns; outside it is nothing (a doubled quote), or goes
+    from the end of a cell to the beginning of another.
+    """
+    outside, beginning, first, last = True, True, b"", b""
+    for part in parts:
+        piece, *others = part.split(b'"')
+        first, last = first or piece[:1], piece[-1:] or last
+        for piece in others:
+            if outside and first and not ((beginning or first in _BETWEEN) and last in _BETWEEN):
+                return False
+            outside, beginning, first, last = not outside, False, piece[:1], piece[-1:]
+    return outside and (beginning or not first or first in _BETWEEN)
 
 
 def _zipped(path: Path) -> bool:

@@ -137,10 +137,19 @@ def _session(address: str | None, given: Any) -> Any:
     if given is not None:
         return given.newSession()
     if address is not None:
-        return SparkSession.builder.remote(address).create()
+        session = SparkSession.builder.remote(address).create()
+        session.client.set_retry_policies([_policy()])
+        return session
     with _starting:
         active = SparkSession.getActiveSession()
         return (_started() if active is None else active).newSession()
+
+
+def _policy() -> Any:
+    """How often a server is asked that does not answer: for some ten seconds. By default Spark waits for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    return DefaultPolicy(max_retries=6, max_backoff=3000)
 
 
 def _started() -> Any:

@@ -213,6 +213,16 @@ def _files_of(session: Any, table: Table) -> Read:
     return Read(rows, _columns(rows.schema), Pinned(table, place, files, None))
 
 
+_PIECES = "SPLIT(REGEXP_REPLACE(value, CONCAT('^', DECODE(UNHEX('EFBBBF'), 'UTF-8')), ''), CHR(34), -1)"
+_BETWEEN = "(CHR(44), CHR(10), CHR(13))"
+_MISPLACED = (
+    "SIZE(s) % 2 = 0 OR EXISTS(SEQUENCE(0, SIZE(s) - 1, 2), i -> s[i] <> '' AND NOT "
+    f"((i = 0 OR SUBSTRING(s[i], 1, 1) IN {_BETWEEN}) AND (i = SIZE(s) - 1 OR SUBSTRING(s[i], -1, 1) IN {_BETWEEN})))"
+)
+"""Whether a quote of a CSV file is not around a whole cell, nor doubled within one: records would be swallowed. What is
+between quotes lies outside of cells and within them by turns; outside it is nothing, or goes from one cell to another."""
+
+
 def _csv(session: Any, table: Table, place: str, files: Files) -> Read:
     """Nothing is guessed from cells: comma, double quotes, UTF-8, one cell for each column in every record."""
     options = {"header": "true", "inferSchema": "false", "multiLine": "true", "quote": '"', "escape": '"',
@@ -220,11 +230,9 @@ def _csv(session: Any, table: Table, place: str, files: Files) -> Read:
                "unescapedQuoteHandling": "RAISE_ERROR", "enforceSchema": "false", "nullValue": "",
                "maxCharsPerColumn": str(2**24), "ignoreLeadingWhiteSpace": "false",
                "ignoreTrailingWhiteSpace": "false"}  # fmt: skip
-    lines = session.read.format("text").option("recursiveFileLookup", "true").load(place)
-    quotes = lines.selectExpr("INPUT_FILE_NAME() AS f", "CHAR_LENGTH(value) - CHAR_LENGTH(REPLACE(value, '\"', '')) AS q")
-    if quotes.groupBy("f").sum("q").toDF("f", "q").where("q % 2 = 1").limit(1).collect():
-        # all that follows would be one cell
-        raise unreadable(table, "a quote is not closed")
+    whole = session.read.format("text").option("recursiveFileLookup", "true").option("wholetext", "true").load(place)
+    if whole.selectExpr(f"{_PIECES} AS s").where(_MISPLACED).limit(1).collect():
+        raise unreadable(table, "a quote is not closed, or within a cell that does not begin with one")
     first = session.read.format("csv").options(**options).load(place)
     rows = session.read.format("csv").options(**options).schema(first.schema).load(place)
     return Read(rows, _columns(rows.schema), Pinned(table, place, files, None), of_text=True)
