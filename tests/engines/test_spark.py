@@ -306,7 +306,7 @@ def test_a_stub_of_the_catalog(catalog: Any) -> None:
     assert 'table = "clinic.visits"' in text
     assert 'cost = { type = "float" }' in text
     catalog.sql("CREATE VIEW clinic.looks AS SELECT * FROM clinic.visits")
-    session, _ = sessions.open_session(None, catalog)
+    session = sessions.open_session(None, catalog)
     session.sql("USE clinic")
     assert base_tables(session) == ["clinic.visits"]
 
@@ -437,6 +437,10 @@ def test_public_files_are_sent(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="SparkSession"):
         Spark([], session="local")
+    often = sessions._policy()
+    assert 5 < sum(min(50 * 4.0**i, often.max_backoff) for i in range(often.max_retries)) / 1000 < 20
+    often.max_retries = 1
+    monkeypatch.setattr(sessions, "_policy", lambda: often)
     with pytest.raises(InvalidInput, match="no session of Spark could be opened"):
         sessions.open_session("sc://127.0.0.1:1/;token=SECRET")
     monkeypatch.setattr("shutil.which", lambda _: None)
@@ -479,6 +483,7 @@ def test_the_same_integers_with_generated_code_campaign() -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
+    local_session()  # pyspark starts no local application where a session of a server was first
     with connect_server() as address:
         yield address
 

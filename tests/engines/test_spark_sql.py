@@ -32,7 +32,7 @@ _LIBM = frozenset({"ln", "exp", "log10", "power"})
 @cache
 def session() -> Any:
     """A pinned session with the table of nasty cells."""
-    found, _ = open_session(None, local_session())
+    found = open_session(None, local_session())
     rows = nasty.table().connection.sql("SELECT * FROM rows ORDER BY id").to_arrow_table()
     sent(found, rows).coalesce(1).createOrReplaceTempView("rows")
     return found

@@ -21,7 +21,7 @@ from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_
 from sordino.engines.interruptible import interruptible
 from sordino.engines.spark.dialect import name_of, quoted, steps
 from sordino.engines.spark.progress import Progress
-from sordino.engines.spark.sessions import open_session, quiet
+from sordino.engines.spark.sessions import end_session, open_session, quiet
 from sordino.engines.spark.sources import Pinned, enter, enter_public, sent, share_key
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
 from sordino.plan.statement import Statement, Values
@@ -63,7 +63,7 @@ class Spark:
         self._deadline = deadline
         self._lock = threading.Lock()
         self._views: list[str] = []
-        self._session, self._own = open_session(address, session)
+        self._session = open_session(address, session)
         self._progress = Progress(self._session)
         self._pinned: list[Pinned] = []
         self._ready: dict[int, _Planned] = {}
@@ -203,16 +203,13 @@ class Spark:
         self._progress.stop()
 
     def close(self) -> None:
-        """Stop what is running, and drop the views; a session that was made on a server ends."""
+        """Stop what is running, and drop the views; a session on a server ends."""
         self.interrupt()
         with self._lock, quiet(), contextlib.suppress(Exception):
             for name in self._views:
                 self._session.catalog.dropTempView(quoted(name))
         self._views.clear()
-        if self._own:
-            with contextlib.suppress(Exception):
-                self._session.stop()
-            self._own = False
+        end_session(self._session)
 
 
 def _whole(cell: Any) -> Any:

