@@ -126,6 +126,12 @@ def letters_differ(letters: list[str]) -> list[Any]:
     return [(row, found[row[0]]) for row in wanted if tuple(row) != found[row[0]]]
 
 
+def test_letters_of_words() -> None:
+    words = ["ΑΣ", "ΣΑΣ Σ", "İstanbul", "straße", "ŉ", "ǅ", "e\u0301ᾳ", "x" * 3000 + "É", ""]
+    assert letters_differ([*map(chr, range(1, 0x600)), *words]) == []
+
+
+@pytest.mark.slow
 def test_letters() -> None:
     """LOWER and UPPER of all letters that have another case, and of words, are those of DuckDB."""
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
