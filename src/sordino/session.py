@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -50,6 +50,9 @@ from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Join, Query, Rows, Source, Subquery, UnionAll
 from sordino.release import rehearse, release
+from sordino.workloads.marginals import Marginals
+from sordino.workloads.plan import MarginalsOffer, MarginalsPlan, plan_workload
+from sordino.workloads.release import rehearse_marginals, release_marginals
 
 __all__ = ["Session"]
 
@@ -221,6 +224,47 @@ class Session:
 
     def _suggested(self, plan: SuggestionPlan, receipt: Receipt, run: Run) -> str:
         return suggested(found_bounds(plan.searched, self._exacts(plan.statements, run)), plan, receipt).to_json()
+
+    def marginals(
+        self,
+        columns: Sequence[ColumnLike] | Mapping[str, ColumnLike],
+        *,
+        request_id: str | None = None,
+        **asked: Unpack[MarginalsOffer],
+    ) -> Marginals:
+        """All tables of `ways` columns, or the given `tables`, from one charge and one pass over the rows; they agree.
+
+        `columns` are names, or expressions by name such as {"decade": bucket("age", 10)}; all their values must be public.
+        `weights` say how much the variance of a table counts: numbers by table, or a function of its names and number of
+        cells. Of the columns in `ranges` or `prefixes` sums of neighbouring values are asked for: their noise is spread over
+        a hierarchy. `max_rows` is how many rows of one person count, in all tables together.
+
+        Privacy: all tables together satisfy (epsilon, the ledger's delta), by Gaussian noise (workloads/residuals.md).
+        """
+        plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        paid = self._paid_marginals(plan, request)
+        return Marginals.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def preview_marginals(
+        self, columns: Sequence[ColumnLike] | Mapping[str, ColumnLike], **asked: Unpack[MarginalsOffer]
+    ) -> MarginalsPlan:
+        """What `marginals` would run and cost, and the error of every cell; free, and no data are read."""
+        plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
+        rehearse_marginals(plan, self._engine.dialect)
+        return plan
+
+    def _paid_marginals(self, plan: MarginalsPlan, request: Request) -> Paid:
+        paid = self.ledger.stored(request)
+        if paid is None:
+            rehearse_marginals(plan, self._engine.dialect)
+            with self._snapshot(plan.statements) as run:
+                paid = self.ledger.charge(plan.charge, request)
+                if paid.answer is None:
+                    paid = self._answered(
+                        paid.receipt, lambda: release_marginals(self._exacts(plan.statements, run)[0], plan).to_json()
+                    )
+        return paid
 
     def _snapshot(self, statements: Sequence[Statement]) -> AbstractContextManager[Run]:
         """One question to the engine; refuses, before anything is charged, where it could not answer."""
