@@ -77,17 +77,22 @@ def test_releasing_needs_neither_scipy_nor_altair() -> None:
 ALLOWED = {
     "__main__.py": {"cli"},
     "session.py": {
-        "release", "bounds_release", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy", "errors",
+        "release", "bounds_release", "workloads", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy",
+        "errors",
+    },
+    "workloads": {
+        "workloads", "release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "accounting", "privacy",
+        "errors",
     },
     "bounds_release.py": {"release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "errors"},
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-        "audit", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
+        "audit", "local", "session", "workloads", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
         "errors",
     },
     "cli": {
-        "cli", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query", "answer",
+        "cli", "audit", "local", "adaptive", "session", "workloads", "release", "ledger", "engines", "plan", "query", "answer",
         "mechanisms", "accounting", "privacy", "errors",
     },
     "ledger": {"ledger", "query", "accounting", "privacy", "errors"},

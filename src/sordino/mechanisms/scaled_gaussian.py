@@ -86,7 +86,7 @@ class ScaledGaussian:
 
 
 def _rounded(scales: Floats, source: Bits, parts: Parts | None = None) -> Whole:
-    """One draw of round(scale * Z + part) for each scale, all at most 2^30: by `RoundedNoise`'s two paths, element by element.
+    """One draw of round(scale * Z + part) for each scale, all at most 2^30: by the two paths of `RoundedNoise`.
 
     Floats decide where the whole interval of the uniform rounds to one number; ball arithmetic the others.
     """

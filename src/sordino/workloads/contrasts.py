@@ -63,7 +63,7 @@ class Contrasts:
 
     @cached_property
     def kinds(self) -> tuple[tuple[Fraction, ...], ...]:
-        """By kind of value, the squared length of its unit vector's projection onto each level; a flat column has one kind."""
+        """By kind of value, the squared length of its unit vector's projection onto each level; flat columns have one."""
         return tuple(sorted(set(map(tuple, self.projections))))
 
     @cached_property
@@ -81,7 +81,7 @@ class Contrasts:
 
     @cached_property
     def weight(self) -> float:
-        """At least the sum of magnitudes by which one value is put together from contrasts: how far rounding them reaches."""
+        """At least the sum of magnitudes by which a value is put together from contrasts: how far rounding them reaches."""
         steps = np.zeros(self.size + 1)
         for ends, sizes in ((self.first, self.plus), (self.middle, self.minus - self.plus), (self.last, -self.minus)):
             np.add.at(steps, ends, sizes / self.squares)

@@ -5,6 +5,7 @@ A row whose value is missing has a place of its own (NULL) where the column may 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ def _place(value: tree.Expression, read: Typed, values: Sequence[tree.Value], ro
         case Number(step=Fraction() as step):
             steps = [int(Fraction(one) / step) for one in values if isinstance(one, int | Fraction)]
             gap = steps[1] - steps[0] if len(steps) > 1 else 1
-            if all(b - a == gap for a, b in zip(steps, steps[1:], strict=False)):
+            if all(b - a == gap for a, b in itertools.pairwise(steps)):
                 moved = exp.Paren(this=exp.Sub(this=key_index(read), expression=whole(steps[0])))
                 return moved if gap == 1 else exp.Paren(this=exp.IntDiv(this=moved, expression=whole(gap)))
     branches = tuple(

@@ -139,7 +139,9 @@ class Marginals:
         facts = {
             "kind": "marginals", "v": 1, "bits": self.bits, "unit": self.unit, "shift": self.shift, "form": self.form,
             "confidence": str(self.confidence), "privacy": self.privacy, "notes": list(self.notes),
-            "columns": [{"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind} for c in self.columns],
+            "columns": [
+                {"name": c.name, "values": [stored_value(v) for v in c.values], "asked": c.kind} for c in self.columns
+            ],
             "asked": [list(table) for table in self.asked],
             "counts": [[list(table), cells.ravel().tolist()] for table, cells in self.counts.items()],
             "precision": [[list(part), x.ravel().tolist()] for part, x in self.precision.items()],
