@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.filters import Remaining
@@ -50,6 +50,7 @@ from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Join, Query, Rows, Source, Subquery, UnionAll
 from sordino.release import rehearse, release
+from sordino.workloads.grouping_sets import GroupingSetsPlan, plan_grouping_sets, rehearse_rows
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.plan import MarginalsOffer, MarginalsPlan, plan_workload
 from sordino.workloads.release import rehearse_marginals, release_marginals
@@ -145,6 +146,8 @@ class Session:
         cost = Cost.offered(**offer)
         request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(cost), self.analyst)
         paid = self.ledger.stored(request)
+        if paid is None and query.sets is not None:
+            paid = self._paid_sets(self._plan_sets(query, cost), request)
         if paid is None:
             plan = self._plan(query, cost)
             first = plan.first_statements if isinstance(plan, PrivateBounds) else plan.statements
@@ -254,6 +257,25 @@ class Session:
         rehearse_marginals(plan, self._engine.dialect)
         return plan
 
+    def _plan_sets(self, query: Query, cost: Cost) -> GroupingSetsPlan:
+        plan = plan_grouping_sets(query, self._completed(query), cost, self.ledger.meter(self.analyst))
+        rehearse_marginals(plan.workload, self._engine.dialect)
+        rehearse_rows(plan)
+        return plan
+
+    def _paid_sets(self, plan: GroupingSetsPlan, request: Request) -> Paid:
+        with self._snapshot(plan.statements) as run:
+            paid = self.ledger.charge(plan.charge, request)
+            if paid.answer is not None:
+                return paid
+            receipt = paid.receipt
+            return self._answered(
+                receipt,
+                lambda: plan.answer(
+                    release_marginals(self._exacts(plan.statements, run)[0], plan.workload), receipt
+                ).to_json(),
+            )
+
     def _paid_marginals(self, plan: MarginalsPlan, request: Request) -> Paid:
         paid = self.ledger.stored(request)
         if paid is None:
@@ -299,7 +321,10 @@ class Session:
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
         """What a query would run and cost; free, and no data are read but public tables."""
-        return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**offer))
+        asked, cost = parse(query) if isinstance(query, str) else query, Cost.offered(**offer)
+        if asked.sets is not None:
+            return cast("Plan", self._plan_sets(asked, cost))  # it says the same of itself, in the same words
+        return self._plan(asked, cost)
 
     def _plan(self, query: Query, cost: Cost) -> Plan:
         meter, dialect, complete = self.ledger.meter(self.analyst), self._engine.dialect, self._completed(query)

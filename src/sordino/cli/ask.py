@@ -128,6 +128,15 @@ def preview(
     check_sources(dataset)
     meter = meter_of(dataset, analyst)
     cost, complete = Cost.offered(**offer), read_public_tables(dataset, asked)
+    if asked.sets is not None:
+        from sordino.workloads.grouping_sets import plan_grouping_sets
+
+        sets = plan_grouping_sets(asked, complete, cost, meter)
+        if show_sql:
+            say(f"{sets.sql(dialect_of(dataset.tables.values()))};")
+        else:
+            say(folded(f"{sets.explain()}\n  charged      nothing now", INDENT))
+        return
     first = plan_private_bounds(asked, complete, cost, meter) if cost.private_bounds else None
     plan = first or make_plan(asked, complete, cost, meter)
     if show_sql:
