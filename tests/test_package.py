@@ -88,12 +88,12 @@ ALLOWED = {
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-        "audit", "local", "session", "workloads", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
-        "errors",
+        "audit", "local", "session", "workloads", "release", "engines", "plan", "query", "answer", "mechanisms",
+        "accounting", "privacy", "errors",
     },
     "cli": {
-        "cli", "audit", "local", "adaptive", "session", "workloads", "release", "ledger", "engines", "plan", "query", "answer",
-        "mechanisms", "accounting", "privacy", "errors",
+        "cli", "audit", "local", "adaptive", "session", "workloads", "release", "ledger", "engines", "plan", "query",
+        "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "ledger": {"ledger", "query", "accounting", "privacy", "errors"},
     "engines": {"engines", "plan", "query", "privacy", "errors"},

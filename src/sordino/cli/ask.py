@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from sordino.answer.suggestion import Suggestion
     from sordino.query.dataset import Dataset
     from sordino.session import Session
+    from sordino.workloads.marginals import Marginals
 
-    Paid = TypeVar("Paid", Answer, Suggestion)
+    Paid = TypeVar("Paid", Answer, Suggestion, Marginals)
 
 __all__ = ["INDENT", "answered", "interrupted", "meter_of", "preview", "query", "read_offer", "read_question"]
 
@@ -251,7 +252,7 @@ def interrupted(dataset: Dataset, request: str) -> typer.Exit:
     return typer.Exit(INTERRUPTED)
 
 
-def _receipt(answer: Answer | Suggestion, meter: TwoMeterFilter | None, *, again: bool) -> str:
+def _receipt(answer: Answer | Suggestion | Marginals, meter: TwoMeterFilter | None, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sordino.errors import InvalidInput
 from sordino.mechanisms.bits import CHUNK, Bits
-from sordino.mechanisms.integers import INT64, fits_int64, span
+from sordino.mechanisms.integers import fits_int64, narrow
 from sordino.mechanisms.inverse_normal import half_normal
 from sordino.mechanisms.lattice import add
 from sordino.mechanisms.observer import drawn
@@ -36,12 +36,15 @@ _SMALLEST, _LARGEST = 2.0**-20, 2.0**500
 class ScaledGaussian:
     """Independent Normal noise on whole numbers; the standard deviation of each is the float in `scales`, exactly.
 
+    `declared` is the mu^2 that whoever chose the scales promises, for audits; it changes nothing that is released.
+
     Example:
         >>> ScaledGaussian(np.array([1e-6, 1e-6])).release(np.array([3, -4]))
         array([ 3, -4])
     """
 
     scales: Floats
+    declared: Fraction | None = None
 
     def __post_init__(self) -> None:
         scales = np.asarray(self.scales, np.float64).ravel()
@@ -79,7 +82,7 @@ class ScaledGaussian:
             own = steps[here].astype(object)
             parts = Parts(own & (2**j - 1), j) if j else None
             found[here] = ((own >> j) + _rounded(self.scales[here] * 2.0**-j, source, parts).astype(object)) << j
-        return found.astype(np.int64) if span(found) < INT64 else found
+        return narrow(found.tolist())
 
     def __repr__(self) -> str:
         return f"ScaledGaussian({self.scales.size} scales)"

@@ -41,7 +41,7 @@ def noise_of(plan: MarginalsPlan) -> ScaledGaussian:
             own = np.take(own, column.level - 1, axis=axis)
         # four roundings of 2^-53 each: the factor makes up for them
         scales.append(np.ldexp(np.sqrt(squares / own) * (1 + 2.0**-49), plan.shift).ravel())
-    return ScaledGaussian(np.concatenate(scales))
+    return ScaledGaussian(np.concatenate(scales), plan.allocation.mu_squared)
 
 
 def exact_contrasts(plan: MarginalsPlan, counts: dict[ColumnSet, Ints]) -> Ints:
