@@ -296,7 +296,7 @@ def test_what_is_not_public_or_too_large_is_refused() -> None:
         with pytest.raises(TooLarge, match=r"bucket\('m', 100000\)"):
             opened.marginals(["m"], ways=1, epsilon=1)
         with pytest.raises(TooLarge, match="Put n, which has 4,002 values"):
-            opened.marginals({"n": "n", "k": so.bucket("m", 100)}, ways=2, epsilon=1)
+            opened.marginals({"n": "n", "k": so.bucket("m", 250), "j": so.bucket("n", 1000)}, ways=3, epsilon=1)
         with pytest.raises(InvalidInput, match="COUNT"):
             opened.sql("SELECT n, AVG(n) FROM data GROUP BY CUBE (n)", epsilon=1)
     with so.Session(so.Dataset(table, unit="row", columns=columns, budget=so.Budget(1))) as pure, pytest.raises(
