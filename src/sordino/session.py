@@ -54,6 +54,9 @@ from sordino.workloads.grouping_sets import GroupingSetsPlan, plan_grouping_sets
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.plan import MarginalsOffer, MarginalsPlan, plan_workload
 from sordino.workloads.release import rehearse_marginals, release_marginals
+from sordino.workloads.synthesis import rehearse_synthesis, synthesize
+from sordino.workloads.synthesis_plan import SynthesisOffer, SynthesisPlan, plan_synthesis
+from sordino.workloads.synthetic import Synthetic
 
 __all__ = ["Session"]
 
@@ -98,6 +101,7 @@ class Session:
         self.analyst = None if analyst is None else checked_analyst(analyst)
         self._process: int | None = os.getpid()
         self._public: dict[str, Table] = {}
+        self._done: float | None = None
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
@@ -257,6 +261,44 @@ class Session:
         rehearse_marginals(plan, self._engine.dialect)
         return plan
 
+    def synthesize(
+        self, table: str | None = None, *, request_id: str | None = None, **asked: Unpack[SynthesisOffer]
+    ) -> Synthetic:
+        """Synthetic rows of a table with the declared columns, types and ranges, and a report of their own quality.
+
+        `rows` is their number, about that of the table by default; `columns` those wanted, all by default. Numbers and dates
+        with many values are modelled in buckets and drawn evenly within them. The report has a noisy error, with an
+        interval, for every column, every pair and some triples.
+
+        Privacy: rows and report together satisfy (epsilon, the ledger's delta), by Gaussian noise
+        (workloads/synthesis.md). A person with several rows counts with at most `max_rows` of them.
+        """
+        plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        paid = self.ledger.stored(request)
+        if paid is None:
+            rehearse_synthesis(plan, self._engine.dialect)
+            with self._snapshot(plan.statements) as run:
+                paid = self.ledger.charge(plan.charge, request)
+                if paid.answer is None:
+                    paid = self._answered(paid.receipt, lambda: self._synthesized(plan, run))
+        return Synthetic.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def preview_synthesize(self, table: str | None = None, **asked: Unpack[SynthesisOffer]) -> SynthesisPlan:
+        """What `synthesize` would measure and cost; free, and no data are read."""
+        plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
+        rehearse_synthesis(plan, self._engine.dialect)
+        return plan
+
+    def _synthesized(self, plan: SynthesisPlan, run: Run) -> str:
+        def tell(done: float) -> None:
+            self._done = done
+
+        try:
+            return synthesize(plan, lambda statements: self._exacts(statements, run), tell).to_json()
+        finally:
+            self._done = None
+
     def _plan_sets(self, query: Query, cost: Cost) -> GroupingSetsPlan:
         plan = plan_grouping_sets(query, self._completed(query), cost, self.ledger.meter(self.analyst))
         rehearse_marginals(plan.workload, self._engine.dialect)
@@ -368,7 +410,7 @@ class Session:
     @property
     def progress(self) -> float | None:
         """How far the query is that another thread is running, from 0 to 1; None if nothing is known of it."""
-        return self._engine.progress
+        return self._engine.progress if self._done is None else self._done
 
     def interrupt(self) -> None:
         """Stop the query that another thread is running: it fails, and its charge is forfeited."""

@@ -54,6 +54,7 @@ def test_large_scales_round_value_and_noise_together() -> None:
 def test_cost_is_the_sum_over_scales() -> None:
     noise = ScaledGaussian(np.array([2.0, 4.0, 5.0]))
     assert noise.mu_squared(np.array([1, -2, 0])) == Fraction(1, 4) + Fraction(1, 4)
+    assert 0 <= noise.mu_squared(np.array([0, 0, 1])) - Fraction(1, 25) < Fraction(1, 2**299)
 
 
 @pytest.mark.parametrize("scales", [[0.0], [float("nan")], [float("inf")], [-1.0], [1e-9]])

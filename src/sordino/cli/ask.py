@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from sordino.query.dataset import Dataset
     from sordino.session import Session
     from sordino.workloads.marginals import Marginals
+    from sordino.workloads.synthetic import Synthetic
 
-    Paid = TypeVar("Paid", Answer, Suggestion, Marginals)
+    Paid = TypeVar("Paid", Answer, Suggestion, Marginals, Synthetic)
 
 __all__ = ["INDENT", "answered", "interrupted", "meter_of", "preview", "query", "read_offer", "read_question"]
 
@@ -252,7 +253,7 @@ def interrupted(dataset: Dataset, request: str) -> typer.Exit:
     return typer.Exit(INTERRUPTED)
 
 
-def _receipt(answer: Answer | Suggestion | Marginals, meter: TwoMeterFilter | None, *, again: bool) -> str:
+def _receipt(answer: Answer | Suggestion | Marginals | Synthetic, meter: TwoMeterFilter | None, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt

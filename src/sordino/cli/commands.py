@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import ask, audit, budget, docs, explain, init, ledger, marginals, plan, suggest
+from sordino.cli import ask, audit, budget, docs, explain, init, ledger, marginals, plan, suggest, synthesize
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
 
@@ -118,6 +118,7 @@ app.command("init", short_help="Write a declaration to fill in, from the schema 
 app.command("suggest", short_help="Find bounds for a declaration privately, and pay for it.")(suggest.suggest)
 app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
 app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
+app.command("synthesize", short_help="Make synthetic rows, with a page about their quality.")(synthesize.synthesize)
 app.command("marginals", short_help="Count rows in many tables at once, which agree.")(marginals.marginals)
 app.add_typer(budget.app, name="budget", short_help="Show what was spent and what is left, or change it.")
 app.add_typer(ledger.app, name="ledger", short_help="Verify the ledger, export it, take an anchor of it.")

@@ -29,6 +29,7 @@ Whole = npt.NDArray[Any]
 
 _SLACK = 2.0**-50
 _FINE = 30
+_DIGITS = 300
 _SMALLEST, _LARGEST = 2.0**-20, 2.0**500
 
 
@@ -68,9 +69,12 @@ class ScaledGaussian:
         return drawn(self, "release", steps, partial(self._noisy, steps))
 
     def mu_squared(self, apart: Whole) -> Fraction:
-        """What the release costs where neighbours differ by these whole numbers, exactly."""
-        some = np.flatnonzero(apart)
-        return sum(((Fraction(int(apart[i])) / Fraction(float(self.scales[i]))) ** 2 for i in some), Fraction(0))
+        """What the release costs where neighbours differ by these whole numbers, each part rounded up to 2^-300."""
+        total = 0
+        for i in np.flatnonzero(apart).tolist():
+            scale = Fraction(float(self.scales[i]))
+            total += -(-(int(apart[i]) ** 2 * scale.denominator**2 << _DIGITS) // scale.numerator**2)
+        return Fraction(total, 2**_DIGITS)
 
     def _noisy(self, steps: Whole, source: Bits) -> Whole:
         coarse = np.maximum(np.frexp(self.scales)[1] - _FINE, 0)

@@ -24,6 +24,8 @@ __all__ = ["Measured", "Model", "fit", "sampled", "table_of"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 _TINY = 1e-300
+_LEAST = -100.0
+"""Logarithms of factors below the largest one; less would be lost in products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,6 @@ class Model:
     tree: JunctionTree
     cliques: tuple[Floats, ...]
     total: float
-    logs: tuple[Floats, ...]
 
 
 def _axes(of: ColumnSet, kept: ColumnSet) -> tuple[int, ...]:
@@ -59,18 +60,16 @@ def _wide(of: ColumnSet, part: ColumnSet, table: Floats) -> Floats:
 
 def _calibrated(tree: JunctionTree, logs: Sequence[Floats]) -> tuple[Floats, ...]:
     """The probabilities of all cliques for the logarithms of their factors, by messages to the root and back."""
-    tables = [np.exp(log - log.max()) for log in logs]
+    tables = [np.exp(np.maximum(log - log.max(), _LEAST)) for log in logs]
     sent: list[Floats] = [np.ones(())] * len(tables)
     for k in range(len(tables) - 1, 0, -1):
         parent, shared = tree.parents[k], tree.shared[k]
-        assert parent is not None
         sent[k] = tables[k].sum(axis=_axes(tree.cliques[k], shared))
         sent[k] /= max(float(sent[k].max()), _TINY)
         tables[parent] *= _wide(tree.cliques[parent], shared, sent[k])
     tables[0] /= tables[0].sum()
     for k in range(1, len(tables)):
         parent, shared = tree.parents[k], tree.shared[k]
-        assert parent is not None
         wanted = tables[parent].sum(axis=_axes(tree.cliques[parent], shared))
         own = tables[k].sum(axis=_axes(tree.cliques[k], shared))
         tables[k] *= _wide(tree.cliques[k], shared, wanted / np.maximum(own, _TINY))
@@ -87,23 +86,18 @@ def fit(
     measured: Sequence[Measured],
     total: float,
     *,
-    iterations: int,
-    start: Model | None = None,
+    iterations: int = 200,
     tell: Callable[[float], None] | None = None,
 ) -> Model:
-    """The model nearest to noisy tables, each weighed by its precision; beginning with another one, if it is given."""
+    """The model nearest to noisy tables, each weighed by its precision, by accelerated mirror descent.
+
+    Source: Auslender and Teboulle (2006), interior gradient method; the step is found by backtracking.
+    """
     tree = join(sizes, [one.columns for one in measured])
-    logs = [np.zeros([sizes[i] for i in clique]) for clique in tree.cliques]
-    if start is not None:
-        for clique, log in zip(start.tree.cliques, start.logs, strict=True):
-            home = next((k for k, own in enumerate(tree.cliques) if set(clique) <= set(own)), None)
-            if home is not None:
-                logs[home] = logs[home] + _wide(tree.cliques[home], clique, log)
     homes = [_home(tree, one.columns) for one in measured]
-    weights = [(total / one.deviation) ** 2 for one in measured]
+    precisions = [(total / one.deviation) ** 2 for one in measured]
+    weights = [precision / max(precisions) for precision in precisions]
     shares = [one.counts / total for one in measured]
-    largest = max(weights)
-    weights = [weight / largest for weight in weights]
 
     def loss(tables: Sequence[Floats]) -> tuple[float, list[Floats]]:
         value, slopes = 0.0, [np.zeros(()) for _ in tables]
@@ -114,30 +108,50 @@ def fit(
             slopes[home] = slopes[home] + weight * _wide(clique, one.columns, off)
         return value, slopes
 
-    tables = _calibrated(tree, logs)
-    value, slopes = loss(tables)
-    step = 2.0
+    logs = [np.zeros([sizes[i] for i in clique]) for clique in tree.cliques]
+    ahead = behind = _calibrated(tree, logs)
+    curvature, before = 0.05 * sum(weights), math.inf
     for k in range(iterations):
-        for _ in range(25):
-            tried = [log - step * slope for log, slope in zip(logs, slopes, strict=True)]
+        part = 2 / (k + 2)
+        middle = _mixed(behind, ahead, part)
+        value, slopes = loss(middle)
+        for _ in range(60):
+            tried = [log - slope / (part * curvature) for log, slope in zip(logs, slopes, strict=True)]
             found = _calibrated(tree, tried)
-            new, new_slopes = loss(found)
-            lowered = sum(
-                float((slope * (a - b)).sum()) for slope, a, b in zip(slopes, tables, found, strict=True)
-            )  # fmt: skip
-            if value - new >= 0.5 * lowered:
+            mixed = _mixed(behind, found, part)
+            new = loss(mixed)[0]
+            linear = sum(float((slope * (a - b)).sum()) for slope, a, b in zip(slopes, mixed, middle, strict=True))
+            if new <= value + linear + curvature * part**2 * _divergence(tree, found, ahead) + 1e-15:
                 break
-            step *= 0.5
-        if not new < value:
-            break
-        done = value - new < 1e-7 * value
-        logs, tables, value, slopes = tried, found, new, new_slopes
-        step *= 1.25
+            curvature *= 2
+        logs, ahead, behind = tried, found, mixed
+        curvature *= 0.9
         if tell is not None:
             tell((k + 1) / iterations)
-        if done and k > 20:
-            break
-    return Model(tuple(sizes), tree, tables, total, tuple(logs))
+        if k % 25 == 24:
+            if new > before * (1 - 1e-3):
+                break
+            before = new
+    return Model(tuple(sizes), tree, behind, total)
+
+
+def _mixed(one: Sequence[Floats], other: Sequence[Floats], part: float) -> tuple[Floats, ...]:
+    return tuple((1 - part) * a + part * b for a, b in zip(one, other, strict=True))
+
+
+def _divergence(tree: JunctionTree, one: Sequence[Floats], other: Sequence[Floats]) -> float:
+    """The relative entropy of two models on one tree: that of all cliques, less that of what they share."""
+    found = 0.0
+    for k, clique in enumerate(tree.cliques):
+        found += _relative(one[k], other[k])
+        if shared := tree.shared[k]:
+            axes = _axes(clique, shared)
+            found -= _relative(one[k].sum(axis=axes), other[k].sum(axis=axes))
+    return found
+
+
+def _relative(one: Floats, other: Floats) -> float:
+    return float((one * (np.log(one + _TINY) - np.log(other + _TINY))).sum())
 
 
 def table_of(model: Model, columns: ColumnSet) -> Floats:
@@ -158,14 +172,21 @@ def table_of(model: Model, columns: ColumnSet) -> Floats:
         for child in (c for c in needed if tree.parents[c] == k and c in held):
             other, message = held[child]
             both = tuple(dict.fromkeys((*scope, *other)))
-            later = {column for c in needed if tree.parents[c] == k and c in held and c > child for column in held[c][0]}
-            kept = tuple(i for i in both if i in columns or i in shared or (i in clique and (i in later or True)))
-            table = np.einsum(table, list(scope), message, list(other), list(kept), optimize=False)
+            kept = tuple(i for i in both if i in columns or i in clique)
+            table = _product(table, scope, message, other, kept)
             scope = kept
         kept = tuple(i for i in scope if i in columns or i in shared)
         held[k] = kept, table.sum(axis=tuple(axis for axis, i in enumerate(scope) if i not in kept))
     scope, table = held[min(needed)]
     return np.transpose(table, [scope.index(i) for i in columns])
+
+
+def _product(one: Floats, scope: ColumnSet, other: Floats, others: ColumnSet, kept: ColumnSet) -> Floats:
+    """The product of two tables, summed over all columns that are not kept."""
+    both = tuple(dict.fromkeys((*scope, *others)))
+    letter = {column: chr(ord("a") + k) for k, column in enumerate(both)}
+    left, right, out = ("".join(letter[i] for i in columns) for columns in (scope, others, kept))
+    return np.asarray(np.einsum(f"{left},{right}->{out}", one, other), np.float64)
 
 
 def _needed(tree: JunctionTree, columns: set[int]) -> set[int]:

@@ -36,10 +36,10 @@ def cliques_of(sizes: Sequence[int], sets: Iterable[Iterable[int]]) -> list[tupl
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """Cliques, each after its parent (None for the first), with the columns that it shares with it."""
+    """Cliques, each after its parent (the first has none: -1), with the columns that it shares with it."""
 
     cliques: tuple[tuple[int, ...], ...]
-    parents: tuple[int | None, ...]
+    parents: tuple[int, ...]
     shared: tuple[tuple[int, ...], ...]
 
 
@@ -47,7 +47,7 @@ def join(sizes: Sequence[int], sets: Iterable[Iterable[int]]) -> JunctionTree:
     """A junction tree for sets of columns: of all spanning trees one with the most shared columns."""
     cliques = cliques_of(sizes, sets)
     left = list(range(1, len(cliques)))
-    order, parents, shared = [0], list[int | None]([None]), list[tuple[int, ...]]([()])
+    order, parents, shared = [0], [-1], list[tuple[int, ...]]([()])
     while left:
         place, other = max(
             ((k, i) for i in left for k in range(len(order))),

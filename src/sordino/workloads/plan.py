@@ -40,7 +40,7 @@ from sordino.workloads.domain import WorkloadColumn, bind_columns, named_columns
 from sordino.workloads.marginals import Marginals, PublicColumn
 
 __all__ = ["MOST_CELLS", "MarginalsOffer", "MarginalsPlan", "Weights", "asked_kinds", "bounded_rows", "charge_of",
-           "expect_delta", "plan_marginals", "plan_workload", "rows_of"]  # fmt: skip
+           "expect_delta", "plan_marginals", "plan_workload", "rows_of", "usable_mu"]  # fmt: skip
 
 MOST_CELLS = 2**25
 _MOST_TABLES, _MOST_SETS = 20_000, 200_000
@@ -197,6 +197,13 @@ def charge_of(mu_squared: Fraction) -> Charge:
     return Charge(None, short, short / 2)
 
 
+def usable_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """A short fraction just below the largest mu of a guarantee, so that its square, rounded up, is still within it."""
+    mu = largest_mu(epsilon, delta)
+    scale = 10 ** max(13, 13 + math.ceil(-math.log10(float(mu))))
+    return Fraction(math.floor(mu * scale) - 1, scale)
+
+
 def rows_of(dataset: Dataset, table: str | None, where: tree.Expression | None = None) -> tuple[Asked, tree.Query]:
     """The rows of one protected table, and the question for them."""
     if table is None:
@@ -266,7 +273,7 @@ def plan_marginals(
     _expect_small(bound, asked)
     given = _weights(names, bound, asked, weights)
     unit = 1 if rows.whose.by_row else WEIGHT
-    mu = largest_mu(cost.epsilon, delta)
+    mu = usable_mu(cost.epsilon, delta)
     contrasts = [column.contrasts for column in bound]
     found = allocate(contrasts, [c.kind for c in bound], given, rows.whose.neighbors, most * unit, mu)
     count = counting(rows, bound, largest_sets(asked), most)

@@ -31,6 +31,7 @@ from sordino.mechanisms.interval_draw import IntervalDraw
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.noisy_max import NoisyMax
+from sordino.mechanisms.public_chance import PublicChance
 from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.plan import Plan
@@ -85,6 +86,8 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
     if isinstance(mechanism, Plan):
         parts = moved(mechanism, exactly(known.value), exactly(call.value))
         return tuple(plan_distance(part) for part in parts)
+    if isinstance(mechanism, PublicChance):
+        return ()
     if isinstance(mechanism, Repeated):
         return (_distance("answers changed", Fraction(0), declared),)  # they are part of what must be equal
     if isinstance(mechanism, QuantileDraw | ModeDraw | IntervalDraw):
@@ -128,7 +131,7 @@ def call_cost(known: Call, call: Call) -> Cost:
             return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
         case AboveThreshold():
             return _pure(mechanism.epsilon * _scores_apart(mechanism, known.value, call.value) / mechanism.sensitivity)
-        case Repeated():
+        case Repeated() | PublicChance():
             return NO_COST
         case ScaledGaussian():
             square = _mu_squared(mechanism, known.value, call.value)
@@ -170,7 +173,7 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
             return _chosen(best, best.sensitivity if declared is None else declared)
         case AboveThreshold() as alarm:
             return _pure(alarm.epsilon if declared is None else alarm.epsilon * declared / alarm.sensitivity)
-        case Repeated():
+        case Repeated() | PublicChance():
             return NO_COST
         case RandomizedResponse() | Frequency() | OneBitMean() | HeavyHitters() as response if declared is not None:
             return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
