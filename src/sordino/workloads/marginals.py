@@ -28,6 +28,7 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Value
 from sordino.workloads.allocation import Allocation, ColumnSet, below
+from sordino.workloads.consistent import without_negatives
 from sordino.workloads.contrasts import Contrasts, Kind, flat, tree
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Marginals:
     notes: tuple[str, ...] = ()
     receipt: Receipt | None = None
     form: Literal["unbiased", "rounded"] = "unbiased"
+    unbiased: Marginals | None = None
     _made: dict[ColumnSet, MarginalTable] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -129,6 +131,25 @@ class Marginals:
     def total(self) -> MarginalTable:
         """The number of rows: a table of one cell."""
         return self.at(())
+
+    def rounded(self) -> Marginals:
+        """Nonnegative whole numbers that add up, for readers who need them; told apart by `form`, as they are biased.
+
+        Every half-width grows by how far the table was moved. This needs one table that holds all others.
+        """
+        if self.form == "rounded":
+            return self
+        if len(self.counts) != 1:
+            rule = (
+                f"whole numbers that add up are made from one table that holds all others; here there are {len(self.counts)}"
+            )
+            raise InvalidInput("rounded()", rule, "Ask for that table as well, or for synthetic rows: session.synthesize().")
+        ((table, cells),) = self.counts.items()
+        note = "Numbers were moved to nonnegative whole numbers that add up: small counts are raised, on average."
+        counts = {table: without_negatives(cells, self.bits) << self.bits}
+        return replace(
+            self, counts=counts, form="rounded", unbiased=self, notes=(note, *self.notes[1:]), _made={}
+        )  # fmt: skip
 
     def with_receipt(self, receipt: Receipt) -> Marginals:
         """The same with its receipt."""
@@ -226,6 +247,9 @@ class MarginalTable:
     @cached_property
     def half_width(self) -> float:
         """How far a cell may be off with the answer's confidence."""
+        if self.answer.unbiased is not None:
+            before = self.answer.unbiased.at(self.places)
+            return before.half_width + float(np.abs(self.values - before.values).max())
         return self._reach(math.sqrt(float_upper(self.variance)), 1.0)
 
     def _reach(self, deviation: float, cells: float) -> float:
@@ -253,6 +277,10 @@ class MarginalTable:
         chosen = np.ix_(*(np.flatnonzero(vector) for vector in weights))
         value = math.ldexp(float(self.cells[chosen].sum()), -self.answer.bits) if self.places else float(self.values)
         deviation = math.sqrt(self.answer.allocation.spread(self.places, weights)) * (1 + 2.0**-40) / self.answer.unit
+        if self.answer.unbiased is not None:
+            before = self.answer.unbiased.at(self.places).range(**ends)
+            half = float(before.half_width[0] + abs(value - before.value[0]))
+            return Estimates(np.array([value]), np.array([value - half]), np.array([value + half]))
         half = self._reach(deviation, float(math.prod(int(v.sum()) for v in weights)))
         return Estimates(np.array([value]), np.array([value - half]), np.array([value + half]))
 
@@ -310,8 +338,6 @@ def half_width(answer: Marginals, places: ColumnSet, deviation: float, cells: fl
         if part in answer.precision
     )
     rounding = cells * (contrasts * 2.0 ** (-1 - answer.shift) / unit + size * 2.0 ** (-1 - answer.bits))
-    if answer.form == "rounded":
-        rounding = math.inf
     coarse = 2.0**-29 * deviation * math.sqrt(size)
     z = float(reach("gaussian", [1.0], answer.confidence))
     return z * deviation * (1 + 2.0**-40) + rounding + coarse

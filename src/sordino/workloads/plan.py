@@ -5,6 +5,7 @@ Whatever a user can do wrong is refused here, before anything is spent or read.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ from sordino.workloads.contrasts import Kind
 from sordino.workloads.counts import Counting, counting, largest_sets
 from sordino.workloads.domain import WorkloadColumn, bind_columns, named_columns
 from sordino.workloads.marginals import Marginals, PublicColumn
+from sordino.workloads.public_facts import PublicFacts, public_facts
 
 __all__ = ["MOST_CELLS", "MarginalsOffer", "MarginalsPlan", "Weights", "asked_kinds", "bounded_rows", "charge_of",
            "expect_delta", "plan_marginals", "plan_workload", "rows_of", "usable_mu"]  # fmt: skip
@@ -65,6 +67,9 @@ class MarginalsOffer(TypedDict, total=False):
     prefixes: Sequence[str]
     confidence: Number
     max_rows: int
+    facts: Mapping[Any, Any]
+    zeros: Sequence[Mapping[str, Any]]
+    equal: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +88,7 @@ class MarginalsPlan:
     question: str
     offer: str
     budget: BudgetShare
+    facts: PublicFacts
 
     @property
     def charge(self) -> Charge:
@@ -116,7 +122,8 @@ class MarginalsPlan:
     def bits(self) -> int:
         """Published counts are whole multiples of 2^-bits of a row: finer than a thousandth of any standard deviation."""
         size = max(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
-        smallest = min(math.sqrt(float(self.allocation.variance(table))) / self.unit for table in self.asked)
+        spreads = [float(self.allocation.variance(table)) for table in self.asked]
+        smallest = math.sqrt(min((spread for spread in spreads if spread), default=1.0)) / self.unit
         return max(10, math.ceil(math.log2(_LEAST_SHARE * size / max(smallest, 2.0**-10))))
 
     @property
@@ -134,6 +141,12 @@ class MarginalsPlan:
                 f"Bounded: in all tables together a person weighs at most as much as {self.rows:,} rows. "
                 "Intervals cover the noise, not what bounding changes."
             )
+        if self.facts.tables:
+            notes.append("Public totals were taken as they were declared: nothing was spent on them, and no interval tells "
+                         "whether they are true.")  # fmt: skip
+        if self.facts.impossible is not None:
+            notes.append("Cells that cannot occur were made zero after the noise; intervals are those of before, which hold "
+                         "and are wider than need be.")  # fmt: skip
         if any(None not in column.values for column in self.columns):
             names = ", ".join(column.name for column in self.columns if None not in column.values)
             notes.append(f"Rows without a value of {names} count nowhere.")
@@ -257,6 +270,9 @@ def plan_marginals(
     weights: Weights | None = None,
     kinds: Mapping[str, Kind] | None = None,
     nulls: bool = True,
+    facts: Mapping[Any, Any] | None = None,
+    zeros: Sequence[Mapping[str, Any]] = (),
+    equal: Sequence[Sequence[str]] = (),
 ) -> MarginalsPlan:
     """The plan of a workload: all tables of `ways` columns, or the given ones, at a cost."""
     if cost.epsilon is None:
@@ -275,13 +291,20 @@ def plan_marginals(
     unit = 1 if rows.whose.by_row else WEIGHT
     mu = usable_mu(cost.epsilon, delta)
     contrasts = [column.contrasts for column in bound]
-    found = allocate(contrasts, [c.kind for c in bound], given, rows.whose.neighbors, most * unit, mu)
-    count = counting(rows, bound, largest_sets(asked), most)
+    largest = largest_sets(asked)
+    known = public_facts(bound, asked, largest, facts, zeros, equal, single=rows.whose.by_row)
+    kinds_of = [c.kind for c in bound]
+    found = allocate(contrasts, kinds_of, given, rows.whose.neighbors, most * unit, mu, known.tables)
+    if not found.precision:
+        raise InvalidInput("facts=", "all tables are public already", "Ask for a table that is not.")
+    count = counting(rows, bound, largest, most)
     question = _text(source, columns, [tuple(names[i] for i in table) for table in asked], given, kinds or {})
+    if known.tables or known.impossible is not None:
+        question += f" GIVEN {show((facts, list(zeros), list(equal)))} {_digest(known)}"
     charge = charge_of(found.mu_squared)
     return MarginalsPlan(
         rows.whose, bound, asked, found, count, cost.epsilon, delta, cost.confidence, most, question, str(cost),
-        BudgetShare.of(charge, meter),
+        BudgetShare.of(charge, meter), known,
     )  # fmt: skip
 
 
@@ -314,6 +337,7 @@ def plan_workload(
         meter, source, rows, named_columns(columns), cost,
         ways=asked.get("ways"), tables=asked.get("tables"), weights=asked.get("weights"),
         kinds=asked_kinds(asked.get("ranges", ()), asked.get("prefixes", ())),
+        facts=asked.get("facts"), zeros=asked.get("zeros", ()), equal=asked.get("equal", ()),
     )  # fmt: skip
 
 
@@ -388,6 +412,13 @@ def _weight(given: Any) -> float:
     if not 1e-9 <= weight <= 1e12:
         raise InvalidInput(f"weight={show(given)}", "weights lie between 1e-9 and 1e12", "Pass 4, for example.")
     return weight
+
+
+def _digest(known: PublicFacts) -> str:
+    """Tells facts apart whose text is cut."""
+    parts = [repr((table, counts.tolist())) for table, counts in sorted(known.tables.items())]
+    parts.append(repr(None if known.impossible is None else known.impossible.tolist()))
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
 def _text(

@@ -17,8 +17,8 @@ from sordino.engines.engine import Exact
 from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.dialects import DEFAULT
 from sordino.release import rehearsed
-from sordino.workloads.allocation import ColumnSet
-from sordino.workloads.consistent import agreeing, residual
+from sordino.workloads.allocation import ColumnSet, below
+from sordino.workloads.consistent import agreeing, estimates, residual, sums_of
 from sordino.workloads.counts import summed
 from sordino.workloads.marginals import Marginals
 from sordino.workloads.plan import MarginalsPlan
@@ -69,7 +69,18 @@ def _published(plan: MarginalsPlan, noisy: Ints) -> Mapping[ColumnSet, Ints]:
         own = np.asarray(noisy[start : start + math.prod(shape)], np.float64).reshape(shape)
         start += math.prod(shape)
         residuals[part] = residual(columns, np.ldexp(own, -plan.shift) / plan.unit)
-    return agreeing(plan.allocation.columns, residuals, plan.asked, plan.bits)
+    every = plan.allocation.columns
+    for part in below(plan.asked):
+        if (known := plan.facts.known(part)) is not None and all(every[i].size > 1 for i in part):
+            columns = [every[i] for i in part]
+            for axis, column in enumerate(columns):
+                known = column.of(known, axis)
+            residuals[part] = residual(columns, np.asarray(known, np.float64))
+    if plan.facts.impossible is None:
+        return agreeing(every, residuals, plan.asked, plan.bits)
+    (largest,) = plan.counting.tables
+    best = plan.facts.projected(plan.allocation, largest, estimates(every, residuals, largest))
+    return sums_of(largest, np.rint(np.ldexp(best, plan.bits)).astype(np.int64))
 
 
 def release_marginals(exact: Exact, plan: MarginalsPlan) -> Marginals:
