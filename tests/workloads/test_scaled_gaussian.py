@@ -12,7 +12,7 @@ from sordino.mechanisms import scaled_gaussian
 from sordino.mechanisms.rounded import NORMAL, RoundedNoise
 from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from statistics_of_draws import ACCEPT, REJECT, p_value
-from tape import Tape, replay
+from tape import Script, Tape, replay
 
 
 def test_every_scale_has_its_own_law() -> None:
@@ -68,3 +68,11 @@ def test_values_must_be_whole_and_as_many() -> None:
     for values in (np.array([1]), np.array([1.5, 2.0])):
         with pytest.raises(InvalidInput):
             noise.release(values)
+
+
+def test_the_far_tail_is_there() -> None:
+    """A uniform below 2^-18 is refined with more bits: a draw of 8 standard deviations comes out as one."""
+    word = 2**63 // 10**15  # a tail probability of about 1e-15, which is 8 deviations
+    with replay(Script([word] * 3, then=7)):
+        found = ScaledGaussian(np.full(3, 1000.0)).release(np.zeros(3, np.int64))
+    assert (found > 7900).all()
