@@ -26,8 +26,8 @@ def test_the_same_counts(engine: str) -> None:
             more: dict[str, Any] = bounds
             data = so.Dataset(frame, unit=unit, columns=COLUMNS, budget=so.Budget(5, 1e-6), **more)
             assert data.budget is not None
-            asked = {"tables": [["age", "sex"], ["sex", "ok", "month"], []]}
-            plan = plan_workload(data, TwoMeterFilter(data.budget), ASKED, epsilon=1, **asked)  # type: ignore[typeddict-item]
+            tables: list[list[str]] = [["age", "sex"], ["sex", "ok", "month"], []]
+            plan = plan_workload(data, TwoMeterFilter(data.budget), ASKED, epsilon=1, tables=tables)
             with so.Session(data) as session:
                 expected = plan.counting.counts(session._engine.run(plan.statements[0]))
             adapter.load(data.tables, {"data": frame})
