@@ -262,13 +262,14 @@ class Session:
         return plan
 
     def synthesize(
-        self, table: str | None = None, *, request_id: str | None = None, **asked: Unpack[SynthesisOffer]
+        self, table: str | Question | None = None, *, request_id: str | None = None, **asked: Unpack[SynthesisOffer]
     ) -> Synthetic:
         """Synthetic rows of a table with the declared columns, types and ranges, and a report of their own quality.
 
         `rows` is their number, about that of the table by default; `columns` those wanted, all by default. Numbers and dates
         with many values are modelled in buckets and drawn evenly within them. The report has a noisy error, with an
-        interval, for every column, every pair and some triples.
+        interval, for every column, every pair and some triples. `table` may also be rows made of tables, such as one for
+        each person: session.table("visits").per_person(age=so.max("age")).
 
         Privacy: rows and report together satisfy (epsilon, the ledger's delta), by Gaussian noise
         (workloads/synthesis.md). A person with several rows counts with at most `max_rows` of them.
@@ -284,7 +285,7 @@ class Session:
                     paid = self._answered(paid.receipt, lambda: self._synthesized(plan, run))
         return Synthetic.from_json((paid.answer or b"").decode(), paid.receipt)
 
-    def preview_synthesize(self, table: str | None = None, **asked: Unpack[SynthesisOffer]) -> SynthesisPlan:
+    def preview_synthesize(self, table: str | Question | None = None, **asked: Unpack[SynthesisOffer]) -> SynthesisPlan:
         """What `synthesize` would measure and cost; free, and no data are read."""
         plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
         rehearse_synthesis(plan, self._engine.dialect)

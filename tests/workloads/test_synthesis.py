@@ -218,3 +218,17 @@ def test_empty_data_and_one_column() -> None:
         one = session.synthesize(epsilon=5, columns=["sex"])
         assert abs(len(one) - N) < 100
         assert [len(table.columns) for table in one.report.tables] == [1]
+
+
+def test_one_row_for_each_person_by_features() -> None:
+    """Of rows that are made person by person nobody has more than one, so that no bound is needed; both sides of it."""
+    data = so.Dataset(pa.table(ROWS), unit="p", columns=COLUMNS, budget=so.Budget(60, 1e-6), max_rows=5)
+    with so.Session(data) as session:
+        people = session.table("data").per_person(oldest=so.max("age"), visits=so.count())
+        found = session.synthesize(people, epsilon=5)
+        assert list(found.values) == ["oldest", "visits"]
+        assert abs(len(found) - N // 2) < 60
+        assert found.values["visits"].count(2) > 0.9 * len(found)
+        assert any("stands for one person" in note for note in found.notes)
+        tables = session.marginals({"visits": "visits", "oldest": so.bucket("oldest", 100)}, ways=2, epsilon=2, table=people)
+        assert abs(tables["visits"].values[2] - N // 2) < 60

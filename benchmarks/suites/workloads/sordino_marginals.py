@@ -58,9 +58,9 @@ def measured(case: str, names: list[str], sizes: list[int], rows: np.ndarray) ->
             claimed.append(float(np.square(one.values - truth).mean() / one.variance))
         fields["covered"], fields["measured_variance"] = float(np.mean(off)), float(np.mean(claimed))
         agree = []
-        for one, other in itertools.permutations(names[:20], 2):
-            pair = found[one, other]
-            agree.append(np.array_equal(pair.cells.sum(axis=pair.names.index(other)), found[one].cells))
+        for name, other in itertools.permutations(names[:20], 2):
+            pair = found[name, other]
+            agree.append(np.array_equal(pair.cells.sum(axis=pair.names.index(other)), found[name].cells))
         fields["agree"] = all(agree)
         fields["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

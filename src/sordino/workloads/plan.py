@@ -32,6 +32,7 @@ from sordino.privacy.exact import Number, four_digits, positive, readable, show
 from sordino.privacy.loss import largest_mu
 from sordino.query import tree
 from sordino.query.dataset import Dataset
+from sordino.query.front.python import Question
 from sordino.query.front.terms import ColumnLike, condition_tree
 from sordino.query.front.text import sql_text
 from sordino.workloads.allocation import Allocation, ColumnSet, allocate
@@ -60,7 +61,7 @@ class MarginalsOffer(TypedDict, total=False):
     epsilon: Required[Number]
     ways: int
     tables: Sequence[Sequence[str]]
-    table: str
+    table: str | Question
     where: ColumnLike
     weights: Weights
     ranges: Sequence[str]
@@ -217,8 +218,18 @@ def usable_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     return Fraction(math.floor(mu * scale) - 1, scale)
 
 
-def rows_of(dataset: Dataset, table: str | None, where: tree.Expression | None = None) -> tuple[Asked, tree.Query]:
-    """The rows of one protected table, and the question for them."""
+def rows_of(
+    dataset: Dataset, table: str | Question | None, where: tree.Expression | None = None
+) -> tuple[Asked, tree.Query]:
+    """The rows of one protected table, or those that a question derives from tables; and the question for them."""
+    if isinstance(table, Question):
+        derived = table.rows
+        if derived.items or derived.keys is not None or derived.distinct:
+            query = tree.Query(tree.Subquery(derived, "derived"), (), where)
+        else:
+            both = tuple(one for one in (derived.where, where) if one is not None)
+            query = tree.Query(derived.source, (), tree.Call("and", both) if len(both) > 1 else next(iter(both), None))
+        return ask(query, dataset), query
     if table is None:
         protected = [one.name for one in dataset.tables.values() if not one.public]
         if len(protected) != 1:
@@ -226,7 +237,8 @@ def rows_of(dataset: Dataset, table: str | None, where: tree.Expression | None =
             raise InvalidInput("a workload without a table", rule, f"Pass table=, one of {', '.join(protected)}.")
         table = protected[0]
     if not isinstance(table, str):
-        raise InvalidInput(f"table={show(table)}", "a table is named by a text", "Pass 'visits' or the like.")
+        hint = "Pass 'visits' or the like, or rows such as session.table('visits').per_person(...)."
+        raise InvalidInput(f"table={show(table)}", "a table is named by a text", hint)
     query = tree.Query(tree.Table(find("table", table, dataset.tables, "")), (), where)
     return ask(query, dataset), query
 

@@ -35,6 +35,7 @@ from sordino.privacy.exact import four_digits, readable, show
 from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset
+from sordino.query.front.python import Question
 from sordino.query.front.terms import ColumnLike, condition_tree
 from sordino.query.front.text import sql_text
 from sordino.query.types import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT, Day, Moment, Number, Text, Truth, Type
@@ -171,6 +172,8 @@ class SynthesisPlan:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the rows should know."""
         notes = ["Synthetic rows belong to nobody: no row is that of a person, also where it looks like one."]
+        if self.whose.owner == "person" and self.whose.by_row:
+            notes.append("Each synthetic row stands for one person, by the features that were asked for.")
         if not self.whose.by_row:
             notes.append(
                 f"A person counts with at most {self.most:,} rows; synthetic rows are rows, and which of them one person "
@@ -208,22 +211,22 @@ class SynthesisPlan:
 
 
 def plan_synthesis(
-    dataset: Dataset, meter: TwoMeterFilter, table: str | None, **asked: Unpack[SynthesisOffer]
+    dataset: Dataset, meter: TwoMeterFilter, table: str | Question | None, **asked: Unpack[SynthesisOffer]
 ) -> SynthesisPlan:
     """The plan of synthetic rows of one table."""
     unknown = set(asked) - set(SynthesisOffer.__annotations__)
     if unknown:
-        known = ", ".join(SynthesisOffer.__annotations__)
-        raise InvalidInput(f"{min(unknown)}=", "synthetic rows take no such argument", f"They take {known}.")
+        allowed = ", ".join(SynthesisOffer.__annotations__)
+        raise InvalidInput(f"{min(unknown)}=", "synthetic rows take no such argument", f"They take {allowed}.")
     cost = Cost.offered(asked.get("epsilon"), max_rows=asked.get("max_rows"))
     where = asked.get("where")
     rows, source = rows_of(dataset, table, None if where is None else condition_tree(where))
     most = bounded_rows(rows.whose, cost)
     delta = expect_delta(meter)
     wanted = _wanted(asked.get("rows"))
-    declared = dataset.tables[source.source.table].columns if isinstance(source.source, tree.Table) else {}
-    names = _names(asked.get("columns"), declared)
-    columns = tuple(_column(name, declared[name].type, rows) for name in names)
+    known = {one.name: one.type for one in rows.relation.fields if one.type is not None and not one.hidden}
+    names = _names(asked.get("columns"), known)
+    columns = tuple(_column(name, known[name], rows) for name in names)
     pairs = tuple(itertools.combinations(range(len(columns)), 2)) or ((0,),)
     sizes = [len(column.modelled.values) for column in columns]
     _expect_small(columns, sizes, pairs)
