@@ -9,13 +9,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import ask, audit, budget, docs, explain, init, ledger, plan, suggest
+from sordino.cli import ask, audit, budget, docs, explain, init, ledger, plan, receipt, suggest
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
 
 __all__ = ["app"]
 
-_ORDER = ("init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "docs", "version")
+_ORDER = (
+    "init", "suggest", "preview", "query", "budget", "ledger", "receipt", "explain", "plan", "audit", "docs", "version",
+)  # fmt: skip
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
 )
@@ -105,6 +107,7 @@ app.command("suggest", short_help="Find bounds for a declaration privately, and 
 app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
 app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
 app.add_typer(budget.app, name="budget", short_help="Show what was spent and what is left, or change it.")
+app.add_typer(receipt.app, name="receipt", short_help="Prove that an answer was recorded, or check such a proof.")
 app.add_typer(ledger.app, name="ledger", short_help="Verify the ledger, export it, take an anchor of it.")
 app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture.")
 app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)

@@ -29,6 +29,7 @@ from sordino.ledger.journal import Draft, Journal
 from sordino.ledger.memory import MemoryStore
 from sordino.ledger.opening import first_entry, open_store, place_of, prints_of
 from sordino.ledger.place import Place
+from sordino.ledger.public_log import Proof, PublicLog, findings
 from sordino.ledger.receipt import Receipt, Request, checked_name
 from sordino.ledger.recognition import Recognition
 from sordino.ledger.state import Payment, Tally
@@ -59,6 +60,7 @@ class Ledger:
     ) -> None:
         self._prints = prints or Prints({})
         self._recognition: Recognition | None = None
+        self._public: PublicLog | None = None
         try:
             if witness is not None and at is not None:
                 self._recognition = Recognition(store, at, self._prints, witness)
@@ -278,6 +280,27 @@ class Ledger:
         """Its end now, to be kept elsewhere."""
         with self._journal.current() as state:
             return Anchor(state.id, *state.link)
+
+    def public_log(self) -> PublicLog:
+        """The log of all entries so far, from which those who were answered get proofs of it."""
+        with self._journal.current() as state, self._journal.reading():
+            if self._public is None:
+                self._public = PublicLog(self._journal.store, state.id)
+            self._public.catch_up(state.link)
+            return self._public
+
+    def proof(self, request_id: str, *, since: int | None = None) -> Proof:
+        """That a request was charged, and answered if it was; that the log continues its first `since` entries."""
+        with self._journal.current(), self._journal.reading():
+            payment = self._journal.payment(request_id)
+            if payment is None:
+                raise RequestRefused(request_id, "nothing was charged under this id", "Pass the id that a receipt shows.")
+            answer = self._journal.store.answer(payment.settled) if payment.status == "answered" else None
+            proof = self.public_log().proof(payment, answer, since)
+            wrong = findings(proof)
+            if wrong:  # the place gave other rows than those it gave before
+                raise self._journal.damaged(wrong[0])
+            return proof
 
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Check all of it, against an anchor if one is given."""
