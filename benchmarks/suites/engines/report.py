@@ -11,6 +11,7 @@ TITLE = "Engines: questions where the data are"
 FIXED = ", fixed cost"
 MOST = {"PostgreSQL": 50, "Spark": 2000}
 """What a question on a tiny table may cost, in milliseconds."""
+PEERS = ["tool", "engine, question", "time", "over ours", "with bias", "processor", "over ours", "with bias"]
 LEAST = {"Qrlew": 1, "Tumult": 3, "PipelineDP": 3}
 """How many times a question's time a peer should take at least."""
 
@@ -19,7 +20,8 @@ HOW_TO_READ = """
 average. *By hand* is SQL of the same shape on the same engine: rows are summed by person and group, cut or scaled to 30
 rows, and added up. *With bias* also measures what the bounds cut off, as a question does by default, for which nobody
 writes SQL by hand. All of it is in a question's time: planning, the charge, one transaction, noise. The fixed cost is a
-question's time on a table of 50 rows.
+question's time on a table of 50 rows. Ours and SQL by hand run in turn; peers run after them, so they are compared by
+processor time, of all processes together (workers, the Java machine, the database's backends).
 """
 
 
@@ -32,7 +34,7 @@ def section(rows: list[Row]) -> str:
         "### Beside SQL written by hand\n",
         table(heads, _ratios(rows)),
         "### Beside peers on the same engine\n",
-        table(["tool", "engine, question", "rows", "time", "over a question", "over one with bias"], _peers(rows)),
+        table(PEERS, _peers(rows)),
         "### Fixed cost of a question\n",
         table(["engine, question", "time"], ([_name(r), duration(r["value"] / 1e3)] for r in _fixed(rows))),
         *(f"**{row['error']}**\n" for row in rows if "error" in row),
@@ -62,9 +64,14 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
             asked = duration(MOST[engine] / 1e3)
             yield [f"{engine}: fixed cost", f"< {asked}", duration(max(costs) / 1e3), mark(max(costs) < MOST[engine])]
     for tool, least in LEAST.items():
-        ratios = [row["value"] / own["value"] for row, own in _beside(rows) if row["tool"] == tool]
+        ratios = [row["processor"] / own["processor"] for row, own in _beside(rows) if row["tool"] == tool]
         if ratios:
-            yield [f"{tool}'s time over a question's", f"≥ {times(least)}", times(min(ratios)), mark(min(ratios) >= least)]
+            yield [
+                f"{tool}'s processor time over a question's",
+                f"≥ {times(least)}",
+                times(min(ratios)),
+                mark(min(ratios) >= least),
+            ]
 
 
 def _ratios(rows: list[Row]) -> Iterator[list[str]]:
@@ -86,8 +93,10 @@ def _beside(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
 
 def _peers(rows: list[Row]) -> Iterator[list[str]]:
     for row, own in _beside(rows):
-        ratios = [times(row["value"] / own["value"]), times(row["value"] / own["measured"])]
-        yield [row["tool"], _name(row), f"{row['rows']:,}", duration(row["value"] / 1e3), *ratios]
+        clock = [duration(row["value"] / 1e3), times(row["value"] / own["value"]), times(row["value"] / own["measured"])]
+        used, ours, with_bias = row["processor"], own["processor"], own["measured_processor"]
+        processor = [duration(used / 1e3), times(used / ours), times(used / with_bias)]
+        yield [row["tool"], _name(row), *clock, *processor]
 
 
 def chart(rows: list[Row]) -> Any:

@@ -4,8 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processor import measure_in_turn
 from benchmarks.suites.engines.lake import FEW_VISITS, VISITS, make
-from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, QUESTIONS, ROWS
+from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, QUESTIONS, ROWS, ours_beside
 from benchmarks.timing import MILLISECONDS, clock_in_turn, row
 
 import sordino as so
@@ -14,14 +15,13 @@ from sordino.engines.spark import sessions
 
 def main() -> None:
     make()
-    hand, _ = sessions.open_session(None)
+    hand = sessions.open_session(None)
     hand.read.parquet(str(VISITS)).createOrReplaceTempView("visits")
     for name, query in QUESTIONS.items():
         written = BY_HAND[name].format(materialized="")
         with so.Session(dataset(VISITS)) as session, row("Spark", name, rows=ROWS) as fields:
             asked = [partial(session.sql, query, epsilon=1, bias=bias) for bias in (False, True)]
-            plain, ours, measured = clock_in_turn(partial(by_hand, hand, written), *asked, runs=5, budget_seconds=240)
-            fields.update(ours.time(MILLISECONDS), by_hand=plain.seconds * 1e3, measured=measured.seconds * 1e3)
+            fields.update(ours_beside(*measure_in_turn(partial(by_hand, hand, written), *asked, runs=3)))
         with so.Session(dataset(FEW_VISITS)) as session, row("Spark", f"{name}, fixed cost") as fields:
             (timing,) = clock_in_turn(partial(session.sql, query, epsilon=1e-3), runs=10)
             fields.update(timing.time(MILLISECONDS))
