@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
@@ -29,7 +29,6 @@ from sordino.ledger.journal import Draft, Journal
 from sordino.ledger.memory import MemoryStore
 from sordino.ledger.opening import first_entry, open_store, place_of, prints_of
 from sordino.ledger.place import Place
-from sordino.ledger.public_log import Proof, PublicLog, findings
 from sordino.ledger.receipt import Receipt, Request, checked_name
 from sordino.ledger.recognition import Recognition
 from sordino.ledger.state import Payment, Tally
@@ -40,6 +39,9 @@ from sordino.ledger.witness import Witness
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds
 from sordino.query.dataset import Dataset
+
+if TYPE_CHECKING:
+    from sordino.ledger.public_log import Proof, PublicLog
 
 __all__ = ["Ledger", "Paid"]
 
@@ -283,6 +285,8 @@ class Ledger:
 
     def public_log(self) -> PublicLog:
         """The log of all entries so far, from which those who were answered get proofs of it."""
+        from sordino.ledger.public_log import PublicLog  # signatures are a library of their own, loaded for them alone
+
         with self._journal.current() as state, self._journal.reading():
             if self._public is None:
                 self._public = PublicLog(self._journal.store, state.id)
@@ -291,6 +295,8 @@ class Ledger:
 
     def proof(self, request_id: str, *, since: int | None = None) -> Proof:
         """That a request was charged, and answered if it was; that the log continues its first `since` entries."""
+        from sordino.ledger.public_log import findings
+
         with self._journal.current(), self._journal.reading():
             payment = self._journal.payment(request_id)
             if payment is None:

@@ -226,9 +226,9 @@ def _proof(account: Account) -> str:
         "leaves of a tree whose root is signed here; an analyst's receipt proves that an answer is among them. A later "
         "checkpoint proves that it continues this one. Keep this page: it shows if entries before it are changed later."
     )
-    lines = f"<pre>{safe(account.checkpoint.rstrip())}</pre>" if account.checkpoint else ""
+    signed = "\n".join(map(safe, account.checkpoint.splitlines()))
     how = "Check a receipt: sordino receipt verify FILE --key KEY. Check the ledger itself: sordino ledger verify."
-    return paragraphs(words) + lines + fact_table([("Key", account.key)] if account.key else []) + paragraphs(how)
+    return paragraphs(words) + f"<pre>{signed}</pre>" + fact_table([("Key", account.key)]) + paragraphs(how)
 
 
 def _count(number: int, noun: str) -> str:
