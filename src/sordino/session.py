@@ -67,7 +67,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Asking:
-    """One question on its way, step by step: stored, plan, snapshot, charge, answer, store. Any up to the charge may refuse."""
+    """One question on its way: stored, plan, snapshot, charge, answer, store. Any step up to the charge may refuse."""
 
     session: Session
     request: Request
