@@ -32,6 +32,7 @@ COMMANDS = [
     "explain",
     "plan",
     "audit",
+    "serve",
     "docs",
     "version",
 ]

@@ -193,7 +193,7 @@ def query(
         answer, receipt = answered(dataset, request, analyst, ask, details=details)
         _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
-        raise interrupted(dataset, request) from None
+        raise interrupted(dataset, request, analyst) from None
     if is_terminal(sys.stderr):
         note("")
     for remark in [*remarks(answer), receipt]:
@@ -217,7 +217,7 @@ def answered(
         try:
             with Session(dataset, analyst=analyst) as session:
                 watch.session = session
-                known = session.ledger.payment(request) is not None
+                known = session.ledger.payment(request, analyst) is not None
                 answer = ask(session)
                 found.append((answer, _receipt(answer, None, again=known)))
                 with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
@@ -235,10 +235,10 @@ def answered(
     return found[-1]
 
 
-def interrupted(dataset: Dataset, request: str) -> typer.Exit:
+def interrupted(dataset: Dataset, request: str, analyst: str | None = None) -> typer.Exit:
     """The end of a command that was interrupted, after what is to be said about its charge."""
     with _undisturbed():
-        note(_after_interrupt(dataset, request))
+        note(_after_interrupt(dataset, request, analyst))
     return typer.Exit(INTERRUPTED)
 
 
@@ -291,13 +291,13 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _after_interrupt(dataset: Dataset, request: str) -> str:
+def _after_interrupt(dataset: Dataset, request: str, analyst: str | None) -> str:
     """What an interrupt left behind in the ledger."""
     with contextlib.suppress(SordinoError):
         ledger = existing_ledger(dataset)
         if ledger is not None:
             with ledger:
-                payment = ledger.payment(request)
+                payment = ledger.payment(request, analyst)
                 if payment is not None:
                     entry = f"entry {payment.receipt.number}"
                     if payment.status == "answered":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sordino.cli.arguments import Declaration
+from sordino.cli.arguments import Analyst, Declaration
 from sordino.cli.declared import load, opened_ledger, read_text
 from sordino.cli.outcome import DOES_NOT_HOLD
 from sordino.cli.output import check_target, write_text
@@ -30,6 +30,7 @@ Since = Annotated[
 def get(
     file: Declaration,
     request_id: Annotated[str, typer.Argument(metavar="REQUEST_ID", help="The id that was printed with the answer.")],
+    analyst: Analyst = None,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
     since: Since = None,
 ) -> None:
@@ -41,7 +42,7 @@ def get(
     check_target(None if output == "-" else output, "--output", dataset)
     older = None if since is None else _checkpoint(since).size
     with opened_ledger(dataset) as ledger:
-        proof = ledger.proof(request_id, since=older)
+        proof = ledger.proof(request_id, analyst, since=older)
     write_text(proof.to_json(), output)
     note(f"The key of this ledger's log, for those who check: {proof.key}")
 
