@@ -87,8 +87,12 @@ ALLOWED = {
         "errors",
     },
     "cli": {
-        "cli", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query", "answer",
+        "cli", "server", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query", "answer",
         "mechanisms", "accounting", "privacy", "errors",
+    },
+    "server": {
+        "server", "session", "release", "ledger", "engines", "plan", "query", "answer", "mechanisms", "accounting",
+        "privacy", "errors",
     },
     "ledger": {"ledger", "query", "accounting", "privacy", "errors"},
     "engines": {"engines", "plan", "query", "privacy", "errors"},
