@@ -54,6 +54,13 @@ class Provider:
             self._facts = facts
         return self._facts
 
+    @staticmethod
+    async def _keys(place: str) -> Any:
+        import httpx
+
+        async with httpx.AsyncClient(timeout=10) as client:
+            return (await client.get(place)).raise_for_status().json()
+
     def _client(self) -> Any:
         from authlib.integrations.httpx_client import AsyncOAuth2Client
 
@@ -61,8 +68,8 @@ class Provider:
             self._id, self._secret, scope="openid", redirect_uri=self._redirect, code_challenge_method="S256", timeout=10
         )
 
-    async def begin(self) -> str:
-        """The address at the provider to which somebody is sent."""
+    async def begin(self) -> tuple[str, str]:
+        """The address at the provider to which somebody is sent, and the state that their browser has to bring back."""
         facts = await self._reached(self._configuration())
         now = time.monotonic()
         self._begun = {state: begun for state, begun in self._begun.items() if now - begun.time < _PATIENCE}
@@ -74,7 +81,7 @@ class Provider:
                 facts["authorization_endpoint"], state=state, code_verifier=verifier.replace("_", "-"), nonce=nonce
             )
         self._begun[state] = _Begun(verifier.replace("_", "-"), nonce, now)
-        return str(address)
+        return str(address), state
 
     async def finish(self, code: str, state: str) -> str:
         """Who came back, as "issuer|subject"; refuses whoever did not begin here, or whose proof does not hold."""
@@ -86,7 +93,7 @@ class Provider:
             tokens = await self._reached(
                 client.fetch_token(facts["token_endpoint"], code=code, code_verifier=begun.verifier)
             )  # fmt: skip
-            keys = (await self._reached(client.get(facts["jwks_uri"], withhold_token=True))).json()
+        keys = await self._reached(self._keys(facts["jwks_uri"]))
         claims = self._claims(str(tokens.get("id_token", "")), keys)
         if not hmac.compare_digest(str(claims.get("nonce", "")), begun.nonce):
             raise Refused(403, "forbidden", "the proof of the identity provider is of another login")

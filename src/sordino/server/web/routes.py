@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import time
 from collections import Counter
@@ -47,6 +48,8 @@ Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for an o
 After = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 _SESSION = 12 * 3600.0
+_STATE = "__Host-sordino-login"
+"""The cookie that ties a login at the identity provider to the browser that began it."""
 _OWNERS_MAKE = frozenset((Role.analyst, Role.agent, Role.auditor))
 
 
@@ -325,16 +328,20 @@ class Routes:
 
     async def oidc_login(self) -> Response:
         """Log in at the identity provider of this server."""
-        provider = self._expect_provider()
-        return Response(status_code=303, headers={"Location": await provider.begin()})
+        address, state = await self._expect_provider().begin()
+        cookie = f"{_STATE}={state}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600"
+        return Response(status_code=303, headers={"Location": address, "Set-Cookie": cookie})
 
     async def oidc_callback(
         self,
+        request: Request,
         code: Annotated[str, Query(max_length=4000)] = "",
         state: Annotated[str, Query(max_length=200)] = "",
     ) -> Response:
         """Where the identity provider sends people back: their account's pages open."""
         provider = self._expect_provider()
+        if not hmac.compare_digest(request.cookies.get(_STATE, "").encode(), state.encode("utf-8", "replace")):
+            raise Refused(403, "forbidden", "this login did not begin in this browser", "Log in again.")
         subject = await provider.finish(code, state)
         person = self._store.by_subject(subject)
         if person is None:
