@@ -163,3 +163,41 @@ def test_a_question_that_waits_says_so(there: Live, session: RemoteSession) -> N
             session.sql("SELECT AVG(age) AS a FROM visits", epsilon=0.02, request_id="w")
     finally:
         there.store.set_policy("visits", Policy())
+
+
+def test_the_command_line_takes_an_address(
+    there: Live, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from sordino.cli.commands import app
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = 0
+        try:
+            app(list(words), prog_name="sordino")
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    monkeypatch.setenv("SORDINO_TOKEN", there.tokens["analyst"])
+    address = f"{there.address}/visits"
+    code, out, _ = run("preview", address, COUNT, "--epsilon", "0.11")
+    assert (code, "charged      nothing now" in out) == (0, True)
+    before = len(there.link.session.receipts)
+    target = tmp_path / "answer.csv"
+    code, _, err = run("query", address, COUNT, "--epsilon", "0.11", "--request-id", "cli", "-o", str(target))
+    assert (code, "Charged epsilon 0.11" in err) == (0, True)
+    assert target.read_text().startswith("n,")
+    code, out, _ = run("query", address, COUNT, "--epsilon", "0.11", "--request-id", "cli", "--format", "csv")
+    assert (code, out) == (0, target.read_text())
+    assert len(there.link.session.receipts) == before + 1
+    code, out, _ = run("budget", address)
+    assert (code, "% left of epsilon" in out) == (0, True)
+    code, out, _ = run("suggest", address, "--epsilon", "0.2", "--column", "age", "--preview")
+    assert (code, "nothing now" in out) == (0, True)
+    assert run("query", address, "SELECT * FROM visits", "--epsilon", "1")[0] == 2
+    assert run("query", address, COUNT, "--epsilon", "1000")[0] == 3
+    assert run("query", address, COUNT, "--epsilon", "0.1", "--analyst", "eve")[0] == 2
+    monkeypatch.setenv("SORDINO_TOKEN", "sordino_wrong")
+    code, _, err = run("query", address, COUNT, "--epsilon", "0.1")
+    assert (code, "token" in err, "sordino_wrong" in err) == (2, True, False)
