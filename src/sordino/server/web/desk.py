@@ -33,7 +33,7 @@ from sordino.server.link import ANYBODY, JSON, Ask, Facts, Link, Reply
 from sordino.server.web.planning import Planner, Priced
 from sordino.server.web.refusals import Refused
 
-__all__ = ["Desk", "Report", "question_view"]
+__all__ = ["Desk", "Report", "meter_view", "question_view", "table_view"]
 
 _MOST_PENDING = 32
 _MOST_POINTS = 50
@@ -93,7 +93,7 @@ class Desk:
     def describe(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is declared about a dataset, all of it public."""
         link = self.link(who, dataset)
-        tables: list[JSON] = [_table(table) for table in link.facts().dataset.tables.values()]
+        tables: list[JSON] = [table_view(table) for table in link.facts().dataset.tables.values()]
         return {**self._summary(dataset, link), "tables": tables}
 
     @staticmethod
@@ -145,11 +145,11 @@ class Desk:
         facts, policy = self.link(who, dataset).facts(), self.store.policy(dataset)
         told: dict[str, JSON] = {"dataset": dataset, "dry_run": facts.dry_run}
         if who.person.roles & {Role.owner, Role.auditor}:
-            told["whole"] = _meter(facts.meters[None])
-            told["by_analyst"] = {name: _meter(meter) for name, meter in facts.meters.items() if name is not None}
+            told["whole"] = meter_view(facts.meters[None])
+            told["by_analyst"] = {name: meter_view(meter) for name, meter in facts.meters.items() if name is not None}
         if who.person.roles & {Role.analyst, Role.agent}:
             caps = self._caps(who, dataset, policy)
-            told |= _meter(facts.meter(who.name))
+            told |= meter_view(facts.meter(who.name))
             told |= {"per_question": _said(caps.per_question), "per_day": _said(caps.per_day)}
             told["spent_today"] = str(self.store.spent_today(dataset, who.name))
         return told
@@ -374,7 +374,8 @@ def _ladder(most: Fraction) -> list[str]:
     return [f"{float(most) * 1000 ** (i / 19 - 1):.3g}" for i in range(20)]
 
 
-def _meter(meter: TwoMeterFilter) -> dict[str, JSON]:
+def meter_view(meter: TwoMeterFilter) -> dict[str, JSON]:
+    """A budget, what was spent of it and what is left, in exact numbers."""
     rest = meter.remaining
     left = {name: getattr(rest, name) for name in ("pure", "mu_squared", "rho", "delta")}
     return {
@@ -388,7 +389,8 @@ def _said(number: Fraction | None) -> str | None:
     return None if number is None else readable(number)
 
 
-def _table(table: Table) -> dict[str, JSON]:
+def table_view(table: Table) -> dict[str, JSON]:
+    """What is declared of a table."""
     return {
         "name": table.name, "public": table.public, "unit": "nobody" if table.public else table.unit,
         "person": table.person, "neighbors": table.neighbors.value, "bounds": dict(table.bounds.given),
