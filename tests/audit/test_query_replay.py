@@ -190,10 +190,10 @@ def test_an_engine_that_fails_on_one_input_only(monkeypatch: pytest.MonkeyPatch)
     answered = iter([True, False, False, False])
 
     class Failing(DuckDB):
-        def run(self, statement: Any) -> Any:
+        def run(self, statement: Any, deadline: float | None = None) -> Any:
             if not next(answered):
                 raise EngineFailed
-            return super().run(statement)
+            return super().run(statement, deadline)
 
     monkeypatch.setattr(query_replay, "opener_of", lambda _: Failing)
     query, one, other = "SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2))

@@ -202,7 +202,7 @@ def query(
             answer, receipt = answered(dataset, request, analyst, ask, details=details)
         _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
-        raise interrupted(dataset, request) from None
+        raise interrupted(dataset, request, analyst) from None
     if is_terminal(sys.stderr):
         note("")
     for remark in [*remarks(answer), receipt]:
@@ -226,7 +226,7 @@ def answered(
         try:
             with Session(dataset, analyst=analyst) as session:
                 watch.session = session
-                known = session.ledger.payment(request) is not None
+                known = session.ledger.payment(request, analyst) is not None
                 answer = ask(session)
                 found.append((answer, _receipt(answer, None, again=known)))
                 with contextlib.suppress(SordinoError):  # what is left is nice to know; the answer is paid for
@@ -244,10 +244,10 @@ def answered(
     return found[-1]
 
 
-def interrupted(dataset: Dataset | None, request: str) -> typer.Exit:
+def interrupted(dataset: Dataset | None, request: str, analyst: str | None = None) -> typer.Exit:
     """The end of a command that was interrupted, after what is to be said about its charge."""
     with _undisturbed():
-        note(_after_interrupt(dataset, request))
+        note(_after_interrupt(dataset, request, analyst))
     return typer.Exit(INTERRUPTED)
 
 
@@ -300,7 +300,7 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _after_interrupt(dataset: Dataset | None, request: str) -> str:
+def _after_interrupt(dataset: Dataset | None, request: str, analyst: str | None) -> str:
     """What an interrupt left behind in the ledger."""
     if dataset is None:
         return f"Interrupted. What was asked goes on at the server: --request-id {request} gives its answer, once."
@@ -308,7 +308,7 @@ def _after_interrupt(dataset: Dataset | None, request: str) -> str:
         ledger = existing_ledger(dataset)
         if ledger is not None:
             with ledger:
-                payment = ledger.payment(request)
+                payment = ledger.payment(request, analyst)
                 if payment is not None:
                     entry = f"entry {payment.receipt.number}"
                     if payment.status == "answered":

@@ -75,7 +75,7 @@ def suggest(
                 dataset, request, analyst, lambda session: session.suggest(table, request_id=request, **asked)
             )  # fmt: skip
     except KeyboardInterrupt:
-        raise interrupted(dataset, request) from None
+        raise interrupted(dataset, request, analyst) from None
     put_text(f"{found}\n")
     if is_terminal(sys.stderr):
         note("")

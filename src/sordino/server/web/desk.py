@@ -65,6 +65,9 @@ class Desk:
 
     def start(self) -> None:
         """Take up what was accepted before a restart: the same request ids are asked, so that nothing is charged twice."""
+        for link in self.links.values():
+            if (begin := getattr(link, "start", None)) is not None:  # a link to another process keeps a connection
+                begin()
         for question in self.store.waiting(status="accepted"):
             if question.dataset in self.links:
                 self._begin(question)
@@ -75,6 +78,9 @@ class Desk:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for link in self.links.values():
+            if (end := getattr(link, "close", None)) is not None:
+                await end()
         self.planner.close()
 
     # what there is
@@ -330,6 +336,7 @@ class Desk:
             from sordino.server.problems import error_of
 
             raise error_of(reply.problem)
+        await asyncio.sleep(max(reply.tick - time.monotonic(), 0))  # when everybody sees it
         if analyst != ANYBODY or caps is None:
             self.store.set_caps(dataset, analyst, caps)
 
