@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any
 
 from sordino.answer.answer import Answer
@@ -71,40 +72,62 @@ def answer_view(body: bytes, *, free: bool) -> dict[str, JSON]:
 
 
 class McpEndpoint:
-    """The ASGI application at /mcp."""
+    """The ASGI application at /mcp. What it needs is loaded at the first call, so that a restart does not wait for it."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._manager: Any = None
+        self._task: asyncio.Task[None] | None = None
+        self._ready, self._lock = asyncio.Event(), asyncio.Lock()
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve, if the package is there; a manager can run only once, so that each start has its own."""
+        """While the application runs."""
+        self._ready, self._lock, self._manager = asyncio.Event(), asyncio.Lock(), None
+        try:
+            yield
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._task
+                self._task = None
+
+    async def _started(self) -> Any:
+        async with self._lock:
+            if self._manager is None:
+                self._manager = await asyncio.to_thread(self._made)
+                self._task = asyncio.get_running_loop().create_task(self._keep(), context=Context())
+        await self._ready.wait()
+        return self._manager
+
+    async def _keep(self) -> None:
+        async with self._manager.run():
+            self._ready.set()
+            await asyncio.Event().wait()
+
+    def _made(self) -> Any:
         try:
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
             from mcp.server.transport_security import TransportSecuritySettings
         except ModuleNotFoundError:
-            yield
-            return
+            hint = "Install it: pip install 'sordino[mcp]'"
+            raise Refused(501, "not-built", "this server has no door for agents", hint) from None
         server = tools_server(lambda: _WebDesk(self._desk, _caller.get()))
-        self._manager = StreamableHTTPSessionManager(
+        return StreamableHTTPSessionManager(
             server._lowlevel_server,
             json_response=True,
             stateless=True,
             # Every call has a bearer token, which no browser sends by itself: names of hosts decide nothing here.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
-        async with self._manager.run():
-            yield
-        self._manager = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One call of an agent."""
-        if self._manager is None:
-            raise Refused(501, "not-built", "this server has no door for agents", "Install it: pip install 'sordino[mcp]'")
+        manager = await self._started()
         token = _caller.set(scope["state"]["who"])
         try:
-            await self._manager.handle_request(scope, receive, send)
+            await manager.handle_request(scope, receive, send)
         finally:
             _caller.reset(token)
 
