@@ -222,7 +222,18 @@ def _end(pool: Executor) -> None:
 
 
 def _quietly() -> None:
-    """A planning process leaves interrupts to the one that started it."""
+    """A planning process leaves interrupts to the one that started it, and ends with it, however that ends."""
     import signal
+    import threading
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    import os
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)
