@@ -272,8 +272,8 @@ class Journal:
         """The row of a draft, appended and taken in: from here to the commit the state is ahead of what is durable."""
         link = self.state.link
         row = Entry.after(link, draft.kind, draft.facts).row
-        self._is_ahead = True
         self.store.append(row, link, draft.request, draft.answer)
+        self._is_ahead = True
         self._take_in([row])
         return row
 

@@ -64,6 +64,8 @@ class EngineLink:
 
     def facts(self) -> Facts:
         """The newest pushed copy."""
+        with contextlib.suppress(RuntimeError):  # outside of an event loop it is what it is
+            self.start()
         if self._facts is None:
             raise _not_there()
         return self._facts if self._writer is not None else replace(self._facts, state="starting")

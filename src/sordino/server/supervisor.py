@@ -26,19 +26,19 @@ _LONGEST_WAIT = 2.0
 _FAREWELL = 10.0
 
 
-def socket_of(runtime: Path, name: str) -> Path:
+def socket_of(sockets: Path, name: str) -> Path:
     """Where the engine process of a dataset listens."""
-    return runtime / f"{name}.socket"
+    return sockets / f"{name}.socket"
 
 
-def state_of(runtime: Path, name: str) -> Path:
+def state_of(state: Path, name: str) -> Path:
     """Where its overruns are counted."""
-    return runtime / f"{name}.overruns"
+    return state / f"{name}.overruns"
 
 
-def engine_command(folder: Path, served: ServedDataset, runtime: Path) -> list[str]:
+def engine_command(folder: Path, served: ServedDataset, sockets: Path, state: Path) -> list[str]:
     """What starts the engine process of a dataset."""
-    places = [str(folder), served.name, str(socket_of(runtime, served.name)), str(state_of(runtime, served.name))]
+    places = [str(folder), served.name, str(socket_of(sockets, served.name)), str(state_of(state, served.name))]
     return [sys.executable, "-m", "sordino.server.engine_worker", *places]
 
 
@@ -82,13 +82,15 @@ class Supervisor:
     def over(
         folder: Path,
         datasets: Sequence[ServedDataset],
-        runtime: Path,
+        sockets: Path,
+        state: Path,
         web: Sequence[str] | None,
         say: Callable[[str], None] = lambda _: None,
     ) -> Supervisor:
         """The processes of a folder of declarations; `web` is the command of the web process, which gets the sockets."""
-        private_folder(runtime)
-        children = [Child(f"dataset {one.name}", engine_command(folder, one, runtime)) for one in datasets]
+        private_folder(sockets)
+        private_folder(state)
+        children = [Child(f"dataset {one.name}", engine_command(folder, one, sockets, state)) for one in datasets]
         if web is not None:
             children.append(Child("web", web))
         return Supervisor(children, say)
