@@ -172,8 +172,8 @@ def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
     assert "COUNT" not in "".join(served.err)
     with serving(tmp_path) as again:
         ready(again)
-        with so.connect(f"{again.address}/visits", token=tokens["ana"]) as session:
-            opened(httpx.Client(base_url=again.address, headers={"Authorization": f"Bearer {tokens['ana']}"}))
+        with so.connect(f"{again.address}/visits", token=tokens["ana"]) as session, again.http(tokens["ana"]) as http:
+            opened(http)
             assert session.sql(COUNT, epsilon=0.25, request_id="first").to_json() == kept
         assert again.out == []
     with Ledger.open(Dataset.load(tmp_path / "visits.toml"), create=False) as ledger:

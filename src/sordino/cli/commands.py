@@ -16,20 +16,9 @@ from sordino.cli.streams import say
 __all__ = ["app"]
 
 _ORDER = (
-    "init",
-    "suggest",
-    "preview",
-    "query",
-    "budget",
-    "ledger",
-    "explain",
-    "plan",
-    "audit",
-    "serve",
-    "mcp",
-    "docs",
+    "init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "serve", "mcp", "docs",
     "version",
-)
+)  # fmt: skip
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
 )

@@ -336,7 +336,11 @@ class Desk:
             from sordino.server.problems import error_of
 
             raise error_of(reply.problem)
-        await asyncio.sleep(max(reply.tick - time.monotonic(), 0))  # when everybody sees it
+        await asyncio.sleep(max(reply.tick - time.monotonic(), 0))
+        facts = link.facts()
+        until = time.monotonic() + 2 * facts.answer_time + 1
+        while (analyst in link.facts().meters) != (epsilon is not None) and time.monotonic() < until:
+            await asyncio.sleep(0.01)  # until the copy here has it, so that the next request of whoever it is does
         if analyst != ANYBODY or caps is None:
             self.store.set_caps(dataset, analyst, caps)
 
