@@ -42,6 +42,7 @@ __all__ = ["Planner", "Priced", "curve", "preview", "suggestion"]
 T = TypeVar("T")
 _PATIENCE = 20.0
 """Seconds after which a plan is given up."""
+_KEPT = 1000
 _SUGGEST = {"epsilon", "columns", "keys", "query_epsilon"}
 
 
@@ -150,6 +151,8 @@ class Planner:
         self._processes = processes
         self._pool = self._new()
         self._pickled: dict[str, tuple[Dataset, bytes, str]] = {}
+        self._made: dict[tuple[Any, ...], Priced] = {}
+        """Prices that were worked out since the last charge: the same question has the same price until the next one."""
 
     def _new(self) -> Executor:
         if not self._processes:
@@ -180,7 +183,14 @@ class Planner:
     ) -> Priced:
         """The price of a question of somebody, by the newest facts."""
         make, data, meter = preview if kind == "sql" else suggestion, self._known(name, facts)[1], facts.meter(analyst)
-        return await self._run(partial(make, data, facts.dialect, meter, text, given, shown))
+        key = (self.edition(name, facts), name, facts.sequence, analyst, kind, text, repr(sorted(given.items())), shown)
+        found = self._made.get(key)
+        if found is None:
+            found = await self._run(partial(make, data, facts.dialect, meter, text, given, shown))
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+            self._made[key] = found
+        return found
 
     async def curve(
         self, name: str, facts: Facts, analyst: str, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]

@@ -48,7 +48,7 @@ class WebSettings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     planning_processes: int | None = None
-    """Processes that make plans; by default one for each core but one, at most four. 0: threads."""
+    """Processes that make plans; by default one for each core, at most four. 0: threads."""
     oidc: OidcSettings | None = None
 
     @property
@@ -94,7 +94,7 @@ def web_server(links: Sequence[Link], settings: WebSettings, report: Report | No
         provider = Provider(settings.oidc.issuer, settings.oidc.client_id, settings.oidc.client_secret, back)
     processes = settings.planning_processes
     if processes is None:
-        processes = min(4, max(1, (os.cpu_count() or 2) - 1))
+        processes = min(4, os.cpu_count() or 2)
     app = create_app(links, Store(settings.accounts), planner=Planner(processes), provider=provider, report=report)
     config = uvicorn.Config(
         app, host=settings.host, port=settings.port, http=ImpatientProtocol, loop="asyncio", ws="none", lifespan="on",
