@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sordino.adaptive.statistical_queries import StatisticalQueries
     from sordino.answer.answer import Answer
     from sordino.audit.entry import audit
+    from sordino.client.remote_session import connect
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
     from sordino.mechanisms.above_threshold import AboveThreshold
@@ -144,6 +145,7 @@ _HOME = {
     "coalesce": "query.front.terms",
     "col": "query.front.terms",
     "concat": "query.front.terms",
+    "connect": "client.remote_session",
     "date_diff": "query.front.terms",
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
@@ -230,6 +232,7 @@ __all__ = [
     "coalesce",
     "col",
     "concat",
+    "connect",
     "date_diff",
     "date_part",
     "date_trunc",

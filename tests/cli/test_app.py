@@ -33,6 +33,7 @@ COMMANDS = [
     "plan",
     "audit",
     "serve",
+    "mcp",
     "docs",
     "version",
 ]

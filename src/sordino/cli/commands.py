@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import ask, audit, budget, docs, explain, init, ledger, plan, receipt, report, serve, suggest
+from sordino.cli import ask, audit, budget, docs, explain, init, ledger, mcp, plan, receipt, report, serve, suggest
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
 
@@ -17,7 +17,7 @@ __all__ = ["app"]
 
 _ORDER = (
     "init", "suggest", "preview", "query", "budget", "ledger", "receipt", "report",
-    "explain", "plan", "audit", "serve", "docs", "version",
+    "explain", "plan", "audit", "serve", "mcp", "docs", "version",
 )  # fmt: skip
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
@@ -115,6 +115,7 @@ app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with
 app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")
 app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(serve.serve)
+app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(mcp.mcp)
 app.command("docs", short_help="Print a page of the documentation, or the list of pages.")(docs.docs)
 
 

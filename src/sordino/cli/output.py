@@ -83,7 +83,7 @@ def _parts(answer: Answer) -> tuple[str, list[str]]:
     return (table, below.split("\n")) if table else (text, [])
 
 
-def check_target(path: str | None, option: str, dataset: Dataset) -> None:
+def check_target(path: str | None, option: str, dataset: Dataset | None) -> None:
     """Refuse a file that could not be written, or that belongs to the dataset, before anything is charged."""
     if path is None:
         return
@@ -98,7 +98,7 @@ def check_target(path: str | None, option: str, dataset: Dataset) -> None:
         fault = "its folder does not exist"
     elif not os.access(target if target.exists() else target.parent, os.W_OK):
         fault = "it may not be written to"
-    elif any(_same(target, own) for own in own_files(dataset)):
+    elif dataset is not None and any(_same(target, own) for own in own_files(dataset)):
         fault = "it is the declaration, the ledger or the data"
     if fault:
         raise InvalidInput(f"{option} {path!r}", fault, "Choose another file. Nothing was charged.")
