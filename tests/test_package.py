@@ -77,23 +77,28 @@ def test_releasing_needs_neither_scipy_nor_altair() -> None:
 ALLOWED = {
     "__main__.py": {"cli"},
     "session.py": {
-        "release", "bounds_release", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy", "errors",
+        "release", "bounds_release", "workloads", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy",
+        "errors",
+    },
+    "workloads": {
+        "workloads", "release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "accounting", "privacy",
+        "errors",
     },
     "bounds_release.py": {"release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "errors"},
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-        "audit", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
-        "errors",
+        "audit", "local", "session", "workloads", "release", "engines", "plan", "query", "answer", "mechanisms",
+        "accounting", "privacy", "errors",
     },
     "client": {"client", "server", "answer", "ledger", "query", "accounting", "privacy", "errors"},
     "cli": {
-        "cli", "client", "server", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query",
-        "answer", "mechanisms", "accounting", "privacy", "errors",
+        "cli", "client", "server", "audit", "local", "adaptive", "session", "workloads", "release", "ledger", "engines",
+        "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "server": {
-        "server", "session", "release", "bounds_release", "ledger", "engines", "plan", "query", "answer", "mechanisms",
-        "accounting", "privacy", "errors",
+        "server", "audit", "session", "workloads", "release", "bounds_release", "ledger", "engines", "plan", "query",
+        "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "ledger": {"ledger", "query", "accounting", "privacy", "errors"},
     "engines": {"engines", "plan", "query", "privacy", "errors"},

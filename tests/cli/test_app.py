@@ -25,6 +25,8 @@ COMMANDS = [
     "suggest",
     "preview",
     "query",
+    "marginals",
+    "synthesize",
     "budget",
     "ledger",
     "receipt",

@@ -162,6 +162,9 @@ class Plan:
 
 def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
     """The plan of a query at a cost, for what the meter still allows."""
+    if query.sets is not None:
+        rule = "CUBE, ROLLUP and GROUPING SETS are planned as a workload"
+        raise InvalidInput("sets of keys", rule, "Ask a session, or group by a plain list of keys.")
     rows = ask(query, dataset)
     whose = rows.whose
     _check_names(query)
