@@ -15,7 +15,9 @@ from sordino.workloads.plan import plan_workload
 from workloads.test_marginals import ASKED, COLUMNS, ROWS
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=[pytest.mark.slow] if name == "spark" else []) for name in ENGINES]
+)
 def test_the_same_counts(engine: str) -> None:
     frame = pa.table({name: cells[:600] for name, cells in ROWS.items()})
     adapter = opened(engine)
