@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sordino import errors
 
 if TYPE_CHECKING:
-    from sordino import local
+    from sordino import learn, local
     from sordino.accounting.calibrate import largest_count, smallest_scale
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
@@ -177,7 +177,7 @@ _HOME = {
 }
 """Where each name lives. The names of aggregates (`count`, `mean`, ...) are those of `query/aggregates/registry.py`."""
 
-_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "local": "local"}
+_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "learn": "learn", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
 
 __all__ = [
@@ -246,6 +246,7 @@ __all__ = [
     "lag",
     "largest_count",
     "lead",
+    "learn",
     "least",
     "lit",
     "local",
