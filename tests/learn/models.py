@@ -11,7 +11,7 @@ nn = torch.nn
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
 
 
-class Sequences(nn.Module):  # type: ignore[misc]
+class Sequences(torch.nn.Module):  # type: ignore[misc]
     """An embedding, attention and norms; one layer is called twice."""
 
     def __init__(self) -> None:

@@ -27,6 +27,10 @@ def collector(model: Any, x: Any, y: Any, clip: float, *, units: int, per_unit: 
     return sums
 
 
+def losses_of(x: Any, y: Any, used: Any = True) -> Any:
+    return lambda model: torch.where(torch.as_tensor(used), CROSS_ENTROPY(model(x), y), 0.0)
+
+
 def flat(sums: ClippedSums) -> list[int]:
     return [int(v) for total in sums.sums.values() for v in total.reshape(-1).tolist()]
 
@@ -42,7 +46,7 @@ def alone(sums: ClippedSums, x: Any, y: Any, unit: int) -> list[int]:
     k = sums.per_unit
     used = torch.arange(len(x)) // k == unit
     sums.clear()
-    sums.add(lambda m: torch.where(used, CROSS_ENTROPY(m(x), y), 0.0))
+    sums.add(losses_of(x, y, used))
     return flat(sums)
 
 
@@ -100,7 +104,7 @@ def test_neighbours_differ_by_at_most_the_norm(name: str, per_unit: int) -> None
     for left_out in range(units):
         used = torch.arange(8) // per_unit != left_out
         sums.clear()
-        sums.add(lambda m, used=used: torch.where(used, CROSS_ENTROPY(m(x), y), 0.0))
+        sums.add(losses_of(x, y, used))
         without = flat(sums)
         moved = squared([a - b for a, b in zip(whole, without, strict=True)])
         assert 0 < moved <= CLIP_STEPS**2
@@ -111,12 +115,10 @@ def test_units_computed_alone_do_not_depend_on_companions(name: str) -> None:
     """With physical batches of one unit the assumption (a) of step.md is true by construction."""
     model, x, y = built(name, 5)
     sums = collector(model, x[:1], y[:1], 0.05, units=1)
-    each = []
-    for i in range(5):
-        each.append(summed(sums, x[i : i + 1], y[i : i + 1]))
+    each = [summed(sums, x[i : i + 1], y[i : i + 1]) for i in range(5)]
     sums.clear()
     for i in (3, 0, 4, 2, 1):
-        sums.add(lambda m, i=i: CROSS_ENTROPY(m(x[i : i + 1]), y[i : i + 1]))
+        sums.add(losses_of(x[i : i + 1], y[i : i + 1]))
     assert flat(sums) == [sum(column) for column in zip(*each, strict=True)]
 
 
@@ -158,7 +160,7 @@ def _rejected(noise: GradientNoise, claimed: GradientNoise, value: int, draws: i
 @pytest.mark.parametrize("value", [0, 123456789, -(2**40) - 77])
 def test_the_noise_has_its_law_and_no_other(value: int) -> None:
     noise = GradientNoise.of(Fraction(87, 100))
-    assert 2**19 <= noise.scale / 2**noise.coarse_bits <= 2**20
+    assert 2**7 <= noise.scale / 2**noise.coarse_bits <= 2**8
     assert not _rejected(noise, noise, value, 100_000)
     assert _rejected(GradientNoise.of(Fraction(87, 100) * Fraction(95, 100)), noise, value, 100_000)
 
@@ -169,6 +171,6 @@ def test_low_digits_of_the_sum_are_not_shown() -> None:
     unit = 2**noise.coarse_bits
     first, second = (noise.noisy(np.full(4000, v, np.int64)) for v in (0, unit - 1))
     assert set(first % unit) == set(second % unit) == {0}
-    assert noise.pmf(0, 0) == pytest.approx(noise.pmf(0, unit - 1), rel=1e-9)
+    assert noise.pmf(0, 0) == pytest.approx(noise.pmf(0, unit - 1), rel=1e-4)
     assert noise.calibrated_for == CLIP_STEPS
     assert noise.loss(CLIP_STEPS).shift == 1

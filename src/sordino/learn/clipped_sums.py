@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sordino.errors import InvalidInput
-from sordino.learn.gradient_noise import CLIP_STEPS
+from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise
 from sordino.learn.layers import Call, Piece, PlainVector, Rows, TokenRows, pieces_of, trainable_layers
 from sordino.learn.torch_extra import torch
 
@@ -35,7 +35,7 @@ class Shapes:
     """What is public about the pieces of a gradient: how fine inputs are, and how far rounding can move a unit."""
 
     finenesses: tuple[float, ...]
-    """For each piece in the order of `pieces_of`: the root mean square that an input has on its lattice."""
+    """For each `Rows` in their order: the root mean square that an input has on its lattice."""
     lost: float
     """E in step.md: how far rounding moves a unit's vector at most, in steps."""
 
@@ -45,19 +45,18 @@ class Shapes:
         count = sum(isinstance(piece, Rows) for piece in pieces)
         finenesses, lost = [], dict[int, float]()
         for piece in pieces:
-            fineness, error = 1.0, 0.0
             match piece:
                 case Rows():
-                    source, out = _size(piece.source) * per_unit, _size(piece.out) * per_unit
+                    source, out = _size(piece.into) * per_unit, _size(piece.out) * per_unit
                     spread = math.sqrt(piece.copies * source * out)
                     fineness = min(CLIP_STEPS / (_SHARE * math.sqrt(count) * _ROUNDING * spread), _FINEST)
                     fineness = max(1.0, min(fineness, _FLOAT32_EXACT / math.sqrt(source)))
                     error = _ROUNDING * (fineness + 0.5) * spread
+                    finenesses.append(fineness)
                 case TokenRows():
                     error = _ROUNDING * math.sqrt(_size(piece.tokens) * per_unit * _size(piece.out) * per_unit)
                 case PlainVector():
                     error = _ROUNDING * math.sqrt(_size(piece.vectors))
-            finenesses.append(fineness)
             lost[id(piece.parameter)] = lost.get(id(piece.parameter), 0.0) + error
         total = math.hypot(*lost.values()) * (1 + 2.0**-20)
         if total > _LARGEST_SHARE * CLIP_STEPS:
@@ -100,7 +99,7 @@ def captured_calls(
 ) -> tuple[list[Call], Any]:
     """The calls of all layers in one backward pass of the sum of losses, and the losses; `loss` runs the model."""
     kept: list[Call] = []
-    with _captured(layers, trained, kept), torch.enable_grad():
+    with _captured(layers, trained, kept), torch.enable_grad(), torch.backends.cudnn.flags(deterministic=True):
         losses = loss(model)
         if losses.requires_grad:
             losses.sum().backward()
@@ -108,14 +107,20 @@ def captured_calls(
 
 
 @dataclass(frozen=True, eq=False)
-class _Unit:
-    """One piece for all units of a physical batch, with what its lattice needs."""
+class _Measured:
+    """All pieces of one physical batch; one line for each of them, one column for each unit."""
 
-    piece: Piece
-    norm: Any  # of the gradient, rounded up
-    scale: Any  # the step of the input's lattice, for each unit
-    size_into: Any  # of the input on its lattice
-    size_out: Any  # of the output gradient
+    rows: list[Rows]
+    tokens: list[TokenRows]
+    plain: list[PlainVector]
+    norms: Any  # of the gradients, rounded up
+    scales: Any  # the steps of the inputs' lattices, for `rows`
+    sizes_into: Any  # of the inputs on their lattices, rounded up
+    sizes_out: Any  # of the output gradients
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [*self.rows, *self.tokens, *self.plain]
 
 
 class ClippedSums:
@@ -138,15 +143,18 @@ class ClippedSums:
         }
         self.step = clip / CLIP_STEPS
         self.shapes: Shapes | None = None
-        self.sums: dict[int, Any] = {}
-        self.clear()
+        self._constants: dict[str, Any] = {}
+        sizes = [parameter.numel() for parameter in self.parameters.values()]
+        self.flat = torch.zeros(sum(sizes), dtype=torch.int64, device=next(iter(self.parameters.values())).device)
+        """All sums in one line; `sums` are views of it."""
+        self.sums: dict[int, Any] = {
+            key: part.reshape(parameter.shape)
+            for (key, parameter), part in zip(self.parameters.items(), self.flat.split(sizes), strict=True)
+        }
 
     def clear(self) -> None:
         """Begin a new sum."""
-        self.sums = {
-            key: torch.zeros(parameter.shape, dtype=torch.int64, device=parameter.device)
-            for key, parameter in self.parameters.items()
-        }
+        self.flat.zero_()
 
     def learn_shapes(self, calls: list[Call]) -> None:
         """Fix what is public, from a batch of made-up examples."""
@@ -167,29 +175,35 @@ class ClippedSums:
         if self.shapes is None:
             raise RuntimeError("shapes are learned first")
         with torch.no_grad():
-            pieces = [piece for call in calls for piece in pieces_of(call, set(self.parameters))]
-            if len(pieces) != len(self.shapes.finenesses):
-                raise RuntimeError("the model calls other layers than on the made-up examples")
-            units = [self._measured(piece, fine) for piece, fine in zip(pieces, self.shapes.finenesses, strict=True)]
-            weights, good = self._weights(units)
-            for unit in units:
-                self._sum(unit, weights, good)
+            measured = self._measure([piece for call in calls for piece in pieces_of(call, set(self.parameters))])
+            self._sum(measured, *self._weights(measured))
         return losses
 
-    def _weights(self, units: list[_Unit]) -> tuple[Any, Any]:
+    def set_gradients(self, noise: GradientNoise, factor: float) -> None:
+        """Release the sums with noise, and give each parameter its part, times `factor`, as the gradient."""
+        if self.flat.device.type == "cuda":
+            from sordino.learn.gpu_noise import GpuNoise
+
+            noisy = GpuNoise(noise).noisy(self.flat)
+        else:
+            noisy = torch.as_tensor(noise.noisy(self.flat.numpy()))
+        gradient = (noisy.double() * factor).float()
+        parts = gradient.split([parameter.numel() for parameter in self.parameters.values()])
+        for parameter, part in zip(self.parameters.values(), parts, strict=True):
+            parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
+
+    def _weights(self, found: _Measured) -> tuple[Any, Any]:
         """How much of each unit's gradient counts, and which units count at all: those whose numbers are all finite."""
         assert self.shapes is not None  # noqa: S101
-        norms: dict[int, Any] = {}
-        weight = torch.ones_like(units[0].norm)
-        for unit in units:
-            key = id(unit.piece.parameter)
-            norms[key] = norms[key] + unit.norm if key in norms else unit.norm
-            steps = unit.size_out * unit.scale / self.step
-            exact = _EXACT / self.units / (unit.size_into + 1)
-            weight = torch.minimum(weight, torch.clamp(exact, max=2.0**_MOST_BITS) / (steps + 1))
-        norm = torch.stack(list(norms.values())).square().sum(0).sqrt()
+        keys = {key: place for place, key in enumerate(self.parameters)}
+        places = self._constant("places", found.norms.device, [keys[id(piece.parameter)] for piece in found.pieces])
+        norms = torch.zeros(len(keys), self.units, dtype=torch.float64, device=found.norms.device)
+        norm = norms.index_add_(0, places, found.norms).square().sum(0).sqrt()
+        steps = found.sizes_out / self.step
+        steps[: len(found.rows)] *= found.scales
+        exact = (_EXACT / self.units / (found.sizes_into + 1)).clamp(max=2.0**_MOST_BITS) / (steps + 1)
         room = (CLIP_STEPS - self.shapes.lost) * self.step * (1 - 2.0**-20)
-        weight = torch.minimum(weight, room / torch.clamp(norm, min=room))
+        weight = torch.minimum(exact.amin(0).clamp(max=1.0), room / norm.clamp(min=room))
         good = torch.isfinite(norm) & torch.isfinite(weight)
         return torch.where(good, weight, 0.0), good
 
@@ -201,117 +215,181 @@ class ClippedSums:
         split = rows.reshape(count // self.per_unit, self.per_unit, groups, length, width).transpose(1, 2)
         return split.reshape(count // self.per_unit, groups, self.per_unit * length, width)
 
-    def _flat(self, tensor: Any) -> Any:
-        """All numbers of each unit, in float64."""
-        return tensor.reshape(len(tensor) // self.per_unit, -1).double()
+    def _constant(self, name: str, device: Any, values: list[Any]) -> Any:
+        """Public numbers as a tensor, made once."""
+        if name not in self._constants:
+            dtype = torch.int64 if name == "places" else torch.float64
+            self._constants[name] = torch.tensor(values, dtype=dtype).to(device)
+        return self._constants[name]
 
-    def _measured(self, piece: Piece, fineness: float) -> _Unit:
-        match piece:
-            case PlainVector():
-                vectors = self._summed(piece)
-                norm = vectors.norm(dim=1)
-                return _Unit(piece, norm * (1 + 2.0**-30), torch.ones_like(norm), torch.zeros_like(norm), norm)
-            case TokenRows():
-                return self._measured_tokens(piece)
-            case Rows():
-                return self._measured_rows(piece, fineness)
+    def _norm_of(self, tensor: Any) -> Any:
+        """The norm of each unit's numbers, in float64."""
+        return norms_of(tensor.reshape(len(tensor) // self.per_unit, -1))
 
-    def _summed(self, piece: PlainVector) -> Any:
-        vectors = piece.vectors.double()
-        return vectors.reshape(-1, self.per_unit, vectors.shape[1]).sum(1)
+    def _measure(self, pieces: list[Piece]) -> _Measured:
+        rows = [piece for piece in pieces if isinstance(piece, Rows)]
+        tokens = [piece for piece in pieces if isinstance(piece, TokenRows)]
+        plain = [piece for piece in pieces if isinstance(piece, PlainVector)]
+        if self.shapes is None or len(rows) != len(self.shapes.finenesses):
+            raise RuntimeError("the model calls other layers than on the made-up examples")
+        device = pieces[0].parameter.device
+        outs = [piece.out for piece in rows] + [piece.out for piece in tokens]
+        sizes_out = torch.stack([self._norm_of(out) for out in outs] + self._plain_norms(plain))
+        numbers = self._constant("numbers", device, [[float(_size(piece.into) * self.per_unit)] for piece in rows])
+        copies = self._constant("copies", device, [[float(piece.copies)] for piece in rows])
+        fine = self._constant("fine", device, [[fineness] for fineness in self.shapes.finenesses])
+        empty = torch.zeros(0, self.units, dtype=torch.float64, device=device)
+        sizes = torch.stack([self._norm_of(piece.into) for piece in rows]) if rows else empty
+        exponents = torch.ceil(torch.log2(sizes / (fine * numbers.sqrt())) + 2.0**-20).clamp(-900, 900)
+        scales = torch.where((sizes > 0) & torch.isfinite(sizes), torch.exp2(exponents), 1.0)
+        into = copies.sqrt() * (sizes / scales + 0.5 * numbers.sqrt()) * (1 + 2.0**-30)
+        into = torch.where(into <= copies.sqrt() * (fine + 0.5) * numbers.sqrt() * (1 + 2.0**-20), into, math.inf)
+        norms = [self._row_norms(piece, scales[i], into[i], sizes_out[i]) for i, piece in enumerate(rows)]
+        norms += [self._token_norms(piece, sizes_out[len(rows) + i]) for i, piece in enumerate(tokens)]
+        norms += list(sizes_out[len(norms) :] * (1 + 2.0**-30))
+        others = torch.zeros(len(pieces) - len(rows), self.units, dtype=torch.float64, device=device)
+        for i, piece in enumerate(tokens):
+            others[i] = math.sqrt(_size(piece.tokens) * self.per_unit)
+        return _Measured(rows, tokens, plain, torch.stack(norms), scales, torch.cat([into, others]), sizes_out)
 
-    def _measured_tokens(self, piece: TokenRows) -> _Unit:
+    def _plain_norms(self, plain: list[PlainVector]) -> list[Any]:
+        return [self._summed(piece.vectors).norm(dim=1) for piece in plain]
+
+    def _summed(self, vectors: Any) -> Any:
+        vectors = vectors.double()
+        return vectors if self.per_unit == 1 else vectors.reshape(-1, self.per_unit, vectors.shape[1]).sum(1)
+
+    def _token_norms(self, piece: TokenRows, size: Any) -> Any:
         tokens = piece.tokens.reshape(len(piece.tokens) // self.per_unit, -1)
         out = self._by_unit(piece.out[:, None])[:, 0].double()
-        size = out.flatten(1).norm(dim=1)
         same = tokens[:, :, None] == tokens[:, None, :]
-        squared = (out @ out.transpose(1, 2) * same).sum((1, 2))
-        length = math.sqrt(tokens.shape[1])
-        norm = (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * (length * size).square()).sqrt()
-        return _Unit(piece, norm, torch.ones_like(norm), torch.full_like(norm, length), size)
+        squared = (out @ out.transpose(1, 2)).mul_(same).sum((1, 2))
+        return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * tokens.shape[1] * size.square()).sqrt()
 
-    def _measured_rows(self, piece: Rows, fineness: float) -> _Unit:
-        size = self._flat(piece.source).norm(dim=1)
-        wanted = fineness * math.sqrt(_size(piece.source) * self.per_unit)
-        exponent = torch.ceil(torch.log2(size / wanted) + 2.0**-20)
-        scale = torch.where((size > 0) & torch.isfinite(size), torch.exp2(exponent.clamp(-900, 900)), 1.0)
-        size_out = self._flat(piece.out).norm(dim=1)
-        norms, sizes = [], []
-        single = piece.out.shape[1] == 1 and piece.out.shape[2] * self.per_unit == 1
-        for chunk in self._chunks(piece):
-            into = self._rows(piece, scale, chunk, torch.float32)
-            sizes.append(into.flatten(1).double().norm(dim=1))
-            if not single:
-                norms.append(self._norm(into, self._out(piece, chunk), sizes[-1], size_out[chunk]))
-        size_into = torch.cat(sizes)
-        norm = size_into * size_out * (1 + 2.0**-30) if single else torch.cat(norms)
-        numbers = piece.copies * _size(piece.source) * self.per_unit
-        norm = torch.where(size_into <= (fineness + 0.5) * math.sqrt(numbers) * (1 + 2.0**-20), norm, math.inf)
-        return _Unit(piece, norm * scale, scale, size_into, size_out)
-
-    def _norm(self, into: Any, out: Any, size_into: Any, size_out: Any) -> Any:
-        """The norm of each unit's sum of outer products, rounded up: by Gram matrices, or by the sum itself."""
-        length, p, d = into.shape[2], into.shape[3], out.shape[3]
+    def _row_norms(self, piece: Rows, scale: Any, size_into: Any, size_out: Any) -> Any:
+        """The norm of each unit's sum of outer products, of inputs on their lattice; rounded up."""
         size = size_into * size_out
-        if length * (p + d) < p * d:
-            into, out = into.double(), out.double()
-            squared = (into @ into.transpose(2, 3) * (out @ out.transpose(2, 3))).sum((1, 2, 3))
+        if piece.groups * piece.length * self.per_unit == 1:
+            return size * scale * (1 + 2.0**-30)
+        if self._by_kernel(piece):
+            from sordino.learn.gpu_norms import norms_on_gpu
+
+            every = slice(0, self.units)
+            into = self._lattice(piece.into, 1 / scale, every, torch.float32)
+            inverse = (1 / size_out.clamp(min=1e-300)).reshape(-1, 1, 1, 1)
+            norm, error = norms_on_gpu(piece, into, (piece.out * inverse).float().contiguous())
+            return (norm * size_out * (1 + 2.0**-30) + error * size) * scale
+        gram = self._by_gram(piece)
+        norms = []
+        for chunk in self._chunks(piece):
+            whole = self._lattice(piece.into, 1 / scale, chunk, torch.float64 if gram else torch.float32)
+            into = self._by_unit(piece.into_rows(whole))
+            out = self._by_unit(piece.out_rows(self._part(piece.out, chunk)))
+            norms.append(self._norm(into, out, size[chunk], size_out[chunk], gram=gram))
+        return torch.cat(norms) * scale
+
+    def _by_kernel(self, piece: Rows) -> bool:
+        """Whether kernels of our own read this piece: a convolution on a GPU."""
+        return piece.out.device.type == "cuda" and self.per_unit == 1 and piece.groups == 1 and piece.patches is not None
+
+    def _into_rows(self, piece: Rows, factor: Any, chunk: slice) -> Any:
+        """The input's rows on its lattice, in float64."""
+        if self._by_kernel(piece) and piece.patches is not None:
+            from sordino.learn.gpu_norms import patch_rows_on_gpu
+
+            return patch_rows_on_gpu(self._part(piece.into, chunk), piece.patches, piece.length, factor[chunk])
+        return piece.into_rows(self._lattice(piece.into, factor, chunk, torch.float64))
+
+    def _by_gram(self, piece: Rows) -> bool:
+        """Whether Gram matrices are less work than the sum of outer products itself."""
+        length, p = piece.length * self.per_unit, int(piece.parameter[0].numel())
+        d = len(piece.parameter) // piece.groups
+        return length * (p + d) < p * d
+
+    def _norm(self, into: Any, out: Any, size: Any, size_out: Any, *, gram: bool) -> Any:
+        if gram:
+            out = out.double()
+            squared = (into @ into.transpose(2, 3)).mul_(out @ out.transpose(2, 3)).sum((1, 2, 3))
             return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * size.square()).sqrt()
-        unit_out = (out.double() / size_out.clamp(min=1e-300).reshape(-1, 1, 1, 1)).float()  # no underflow in float32
-        product = _float32_product(unit_out.transpose(2, 3), into)
-        norm = torch.linalg.vector_norm(product, dim=(1, 2, 3), dtype=torch.float64) * size_out
-        return norm * (1 + 2.0**-30) + (length + 16) * 2.0**-24 * 1.01 * size
+        inverse = (1 / size_out.clamp(min=1e-300)).reshape(-1, 1, 1, 1)
+        unit_out = (out * inverse).float()  # so that nothing underflows in float32
+        product, relative = _product(unit_out.transpose(2, 3), into)
+        norm = torch.linalg.vector_norm(product.flatten(1), dim=1, dtype=torch.float64) * size_out
+        return norm * (1 + 2.0**-30) + relative * size
 
     def _chunks(self, piece: Rows) -> Iterator[slice]:
         """Slices of units whose rows, and their sum where it is made, fit into a fixed room."""
-        length, d, p = piece.out.shape[2], piece.out.shape[3], piece.parameter[0].numel()
-        numbers = (length * (p + d) + (0 if length == 1 else p * d)) * self.per_unit * piece.out.shape[1]
+        length, d, p = piece.length, len(piece.parameter), piece.parameter[0].numel()
+        made = 0 if length == 1 or self._by_gram(piece) else p * d
+        numbers = (length * (p * piece.groups + d) + made) * self.per_unit
         most = max(1, _CHUNK.get(piece.out.device.type, 2**26) // (8 * numbers))
         for start in range(0, self.units, most):
             yield slice(start, min(start + most, self.units))
 
-    def _rows(self, piece: Rows, scale: Any, chunk: slice, dtype: Any) -> Any:
-        """The input's rows on the lattice, for some units: whole numbers."""
-        some = piece.source[chunk.start * self.per_unit : chunk.stop * self.per_unit]
-        step = scale[chunk].repeat_interleave(self.per_unit).reshape(-1, *[1] * (some.dim() - 1))
-        return self._by_unit(piece.into(torch.round(some.double() / step).to(dtype)))
+    def _part(self, tensor: Any, chunk: slice) -> Any:
+        """The examples of some units."""
+        return tensor[chunk.start * self.per_unit : chunk.stop * self.per_unit]
 
-    def _out(self, piece: Rows, chunk: slice) -> Any:
-        return self._by_unit(piece.out[chunk.start * self.per_unit : chunk.stop * self.per_unit])
+    def _lattice(self, tensor: Any, factor: Any, chunk: slice, dtype: Any) -> Any:
+        """Each unit's numbers times its factor, rounded to whole ones; zero where the factor is."""
+        some, factor = self._part(tensor, chunk), factor[chunk]
+        if self.per_unit > 1:
+            factor = factor.repeat_interleave(self.per_unit)
+        return whole_multiples(some, factor, dtype)
 
-    def _sum(self, unit: _Unit, weights: Any, good: Any) -> None:
+    def _sum(self, found: _Measured, weights: Any, good: Any) -> None:
         """Add what each unit's gradient is on the lattice."""
-        piece, total = unit.piece, self.sums[id(unit.piece.parameter)]
-        factor = weights * unit.scale / self.step
+        factor = torch.where(good, weights / self.step, 0.0)
+        factors = torch.where(good, factor * found.scales, 0.0)
+        inverses = torch.where(good, 1 / found.scales, 0.0)
+        for i, piece in enumerate(found.rows):
+            total = self.sums[id(piece.parameter)]
+            for chunk in self._chunks(piece):
+                into = self._into_rows(piece, inverses[i], chunk)
+                out = piece.out_rows(self._lattice(piece.out, factors[i], chunk, torch.float64))
+                left, right = (rows.transpose(0, 1).flatten(1, 2) for rows in (out, into))
+                total += (left.transpose(1, 2) @ right).reshape(total.shape).long()
+        for tokens in found.tokens:
+            total = self.sums[id(tokens.parameter)]
+            out = self._lattice(tokens.out, factor, slice(0, self.units), torch.float64)
+            table = torch.zeros(total.shape, dtype=torch.float64, device=total.device)
+            total += table.index_add_(0, tokens.tokens.reshape(-1), out.reshape(-1, out.shape[2])).long()
+        if found.plain:
+            every = self._summed(torch.cat([piece.vectors for piece in found.plain], 1))
+            whole = whole_multiples(every, factor, torch.float64).sum(0).long()
+            parts = whole.split([piece.vectors.shape[1] for piece in found.plain])
+            for vector, part in zip(found.plain, parts, strict=True):
+                self.sums[id(vector.parameter)] += part.reshape(vector.parameter.shape)
 
-        def whole(numbers: Any, chunk: slice = slice(None)) -> Any:
-            shape = (-1, *[1] * (numbers.dim() - 1))
-            rounded = torch.round(numbers.double() * factor[chunk].reshape(shape))
-            return torch.where(good[chunk].reshape(shape), rounded, 0.0)
 
-        match piece:
-            case PlainVector():
-                total += whole(self._summed(piece)).sum(0).reshape(total.shape).long()
-            case TokenRows():
-                out = whole(self._by_unit(piece.out[:, None])[:, 0])
-                table = torch.zeros(total.shape, dtype=torch.float64, device=total.device)
-                total += table.index_add_(0, piece.tokens.reshape(-1), out.reshape(-1, out.shape[2])).long()
-            case Rows():
-                for chunk in self._chunks(piece):
-                    into = self._rows(piece, unit.scale, chunk, torch.float64)
-                    into = torch.where(good[chunk].reshape(-1, 1, 1, 1), into, 0.0)
-                    out = whole(self._out(piece, chunk), chunk)
-                    left = out.permute(1, 3, 0, 2).flatten(2)
-                    total += (left @ into.transpose(0, 1).flatten(1, 2)).reshape(total.shape).long()
+def norms_of(tensor: Any) -> Any:
+    """The norm of each line, in float64."""
+    if tensor.device.type == "cuda":
+        from sordino.learn.gpu_norms import line_norms_on_gpu
+
+        return line_norms_on_gpu(tensor)
+    return torch.linalg.vector_norm(tensor, dim=1, dtype=torch.float64)
 
 
-def _float32_product(left: Any, right: Any) -> Any:
-    """In true float32: NVIDIA's shorter format has 10 bits, and the bound in `_norm` counts on 24."""
+def whole_multiples(numbers: Any, factor: Any, dtype: Any) -> Any:
+    """round(numbers * factor) in float64, as `dtype`; zero where a unit's factor is zero, whatever its numbers are."""
+    if numbers.device.type == "cuda":
+        from sordino.learn.gpu_lattice import whole_multiples_on_gpu
+
+        return whole_multiples_on_gpu(numbers, factor, dtype)
+    shape = (-1, *[1] * (numbers.dim() - 1))
+    rounded = (numbers * factor.reshape(shape)).round_()
+    return torch.where((factor != 0).reshape(shape), rounded, 0.0).to(dtype)
+
+
+def _product(left: Any, right: Any) -> tuple[Any, float]:
+    """A matrix product in true float32, and by how much of the product of norms it can be off."""
+    error = (left.shape[3] + 16) * 2.0**-24 * 1.01
     if left.device.type != "cuda":
-        return left @ right
+        return left @ right, error
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False
     try:
-        return left @ right
+        return left @ right, error
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before

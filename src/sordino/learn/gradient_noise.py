@@ -22,14 +22,14 @@ CLIP_STEPS = 2**33
 MOST_UNITS = 2**28
 """So many units can be summed in int64 without overflow, with as much room again for the noise."""
 
-_NOISE_BITS = 20
+_NOISE_BITS = 8
 
 
 class GradientNoise(Gaussian):
     """Normal noise of `sigma` clipping norms, on a lattice that is coarse beside the noise and fine beside a sum.
 
-    The noise has between 2^19 and 2^20 steps of the coarse lattice: then floats decide nearly every draw (rounded.md), and
-    half a step is less than a millionth of the noise.
+    The noise has between 2^7 and 2^8 steps of the coarse lattice: then even float32 decides nearly every draw, and rounding
+    adds less than a hundred-thousandth to the variance.
 
     Privacy: (1/sigma)-Gaussian-private for sums that one unit moves by at most `CLIP_STEPS` in L2.
     """

@@ -13,7 +13,16 @@ from typing import Any
 from sordino.errors import InvalidInput
 from sordino.learn.torch_extra import torch
 
-__all__ = ["Call", "Piece", "PlainVector", "Rows", "TokenRows", "expect_trainable", "pieces_of", "trainable_layers"]
+__all__ = [
+    "Call",
+    "Patches",
+    "Piece",
+    "PlainVector",
+    "Rows",
+    "TokenRows",
+    "pieces_of",
+    "trainable_layers",
+]
 
 _MIXING = {
     "BatchNorm1d": "GroupNorm or LayerNorm",
@@ -44,19 +53,39 @@ class Call:
     out_gradient: Any
 
 
+@dataclass(frozen=True)
+class Patches:
+    """Where the rows of a convolution are: entry (channel, i, j) of row (y, x) is input[channel, y sy + i dy - py, ...]."""
+
+    channels: int
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    out_width: int
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The gradient of `parameter` for one example is the sum over rows t of out[t] (outer) into[t], group by group.
 
-    `source` is the layer's input, and what is put on a lattice; `into` copies its entries, each at most `copies` times,
-    into rows, shaped (examples, groups, T, p). `out` is (examples, groups, T, d).
+    `into` is the layer's input and `out` the gradient of its output, with examples on the first axis: they are what is put
+    on a lattice. `into_rows` copies entries, each at most `copies` times, into rows of shape (examples, groups, T, p);
+    `out_rows` does it once each, into (examples, groups, T, d).
     """
 
     parameter: Any
-    source: Any
-    into: Callable[[Any], Any]
+    into: Any
     out: Any
+    into_rows: Callable[[Any], Any]
+    out_rows: Callable[[Any], Any]
     copies: int
+    length: int
+    groups: int
+    patches: Patches | None = None
+    """The same rows by address, for convolutions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +123,7 @@ def trainable_layers(model: Any) -> dict[str, Any]:
         own = [(key, value) for key, value in layer.named_parameters(recurse=False) if value.requires_grad]
         if not own:
             continue
-        expect_trainable(name or kind, layer)
+        _expect_trainable(name or kind, layer)
         for key, value in own:
             if id(value) in owners:
                 rule = f"its {key} is also that of layer {owners[id(value)]!r}"
@@ -107,7 +136,7 @@ def trainable_layers(model: Any) -> dict[str, Any]:
     return found
 
 
-def expect_trainable(name: str, layer: Any) -> None:
+def _expect_trainable(name: str, layer: Any) -> None:
     """Refuse a layer with parameters that is not supported."""
     kind, nn = type(layer).__name__, torch.nn
     shown = f"layer {name!r} ({kind})"
@@ -149,27 +178,40 @@ def _linear(call: Call) -> list[Piece]:
     layer, count = call.layer, len(call.into)
     into = call.into.reshape(count, -1, layer.in_features)
     out = call.out_gradient.reshape(count, -1, layer.out_features)
-    rows = Rows(layer.weight, into, lambda some: some[:, None], out[:, None], 1)
-    return [rows, PlainVector(layer.bias, out.sum(1))]
+    found = Rows(layer.weight, into, out, lambda some: some[:, None], lambda some: some[:, None], 1, into.shape[1], 1)
+    return [found, PlainVector(layer.bias, out.sum(1))]
 
 
 def _convolution(call: Call) -> list[Piece]:
     layer, into, out = call.layer, call.into, call.out_gradient
-    sizes = [layer.kernel_size, layer.dilation, layer.padding, layer.stride]
+    sizes = [layer.kernel_size, layer.stride, layer.padding, layer.dilation]
     if into.dim() == 3:  # Conv1d is Conv2d on an image of one line
         into, out = into[:, :, None], out[:, :, None]
-        sizes = [(1, *size) if place != 2 else (0, *size) for place, size in enumerate(sizes)]
-    groups, count = layer.groups, len(into)
-    width = layer.weight[0].numel()
+        sizes = [(0 if place == 2 else 1, *size) for place, size in enumerate(sizes)]
+    groups, length = layer.groups, out.shape[2] * out.shape[3]
 
-    def rows(some: Any) -> Any:
-        patches = torch.nn.functional.unfold(some, *sizes)
-        return patches.reshape(len(some), groups, width, -1).transpose(2, 3)
+    def into_rows(some: Any) -> Any:
+        return _patches(some, sizes, out.shape[2:]).reshape(len(some), length, groups, -1).transpose(1, 2)
 
-    out = out.reshape(count, groups, layer.out_channels // groups, -1)
+    def out_rows(some: Any) -> Any:
+        return some.reshape(len(some), groups, layer.out_channels // groups, length).transpose(2, 3)
+
     copies = layer.weight[0, 0].numel()
-    found = Rows(layer.weight, into, rows, out.transpose(2, 3), copies)
-    return [found, PlainVector(layer.bias, out.sum(3).reshape(count, -1))]
+    kernel, stride, padding, dilation = sizes
+    patches = Patches(into.shape[1], into.shape[2], into.shape[3], kernel, stride, padding, dilation, out.shape[3])
+    found = Rows(layer.weight, into, out, into_rows, out_rows, copies, length, groups, patches)
+    return [found, PlainVector(layer.bias, out.sum((2, 3)))]
+
+
+def _patches(x: Any, sizes: list[Any], out: Any) -> Any:
+    """What each place of the output sees, as (examples, height, width, channels, kernel height, kernel width): a view."""
+    kernel, stride, padding, dilation = sizes
+    x = torch.nn.functional.pad(x, (padding[1], padding[1], padding[0], padding[0]))
+    examples, channels, rows, columns = x.stride()
+    return x.as_strided(
+        (len(x), out[0], out[1], x.shape[1], kernel[0], kernel[1]),
+        (examples, rows * stride[0], columns * stride[1], channels, rows * dilation[0], columns * dilation[1]),
+    )
 
 
 def _scaled(call: Call, summed: Callable[[Any], Any], plain: Any) -> list[Piece]:

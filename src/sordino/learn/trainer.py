@@ -22,6 +22,7 @@ from sordino.learn.checkpoint import load_checkpoint, model_digest, save_checkpo
 from sordino.learn.clipped_sums import ClippedSums, captured_calls
 from sordino.learn.examples import Examples, made_up
 from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
+from sordino.learn.graphed_sums import GraphedSums
 from sordino.learn.payment import Mark, Payments, ledger_for
 from sordino.learn.run_plan import RunPlan
 from sordino.learn.sampler import sampled
@@ -108,6 +109,7 @@ class Trainer:
             raise InvalidInput(f"{self._examples.units} units", f"at most {MOST_UNITS} can be summed", "Pass fewer.")
         slots = max(1, min(int(physical_batch), 4096))
         self._sums = ClippedSums(model, float(clip), units=slots, per_unit=self._examples.per_unit)
+        self._batches = GraphedSums(self._sums, self._losses)
         _expect_owned(optimizer, self._sums)
         self._noise = GradientNoise.of(self.plan.sigma)
         self._rehearse()
@@ -216,17 +218,10 @@ class Trainer:
         for start in range(0, len(places), self._sums.units):
             x, y, used = self._examples.take(places[start : start + self._sums.units], self._sums.units, self._device())
             try:
-                self._sums.add(self._losses(x, y, used))
+                self._batches.add(x, y, used)
             except Exception as error:
                 raise _Failed(type(error).__name__) from None
-        sums = list(self._sums.sums.values())
-        noisy = self._noise.noisy(np.concatenate([total.cpu().numpy().ravel() for total in sums]))
-        gradient = torch.as_tensor(noisy.astype(np.float64) * (self._sums.step / self.expected))
-        start = 0
-        for parameter in self._sums.parameters.values():
-            part = gradient[start : start + parameter.numel()]
-            parameter.grad = part.reshape(parameter.shape).to(parameter.device, parameter.dtype)
-            start += parameter.numel()
+        self._sums.set_gradients(self._noise, self._sums.step / self.expected)
         self.optimizer.step()
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()):
             rule = "the model's numbers are no longer finite"
