@@ -94,12 +94,23 @@ def _captured(layers: dict[str, Any], trained: dict[int, Any], kept: list[Call])
             parameter.requires_grad_(True)
 
 
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """The same numbers for the same unit each time, also in cuDNN's convolutions."""
+    before = torch.backends.cudnn.deterministic
+    torch.backends.cudnn.deterministic = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic = before
+
+
 def captured_calls(
     model: Any, layers: dict[str, Any], trained: dict[int, Any], loss: Callable[[Any], Any]
 ) -> tuple[list[Call], Any]:
     """The calls of all layers in one backward pass of the sum of losses, and the losses; `loss` runs the model."""
     kept: list[Call] = []
-    with _captured(layers, trained, kept), torch.enable_grad(), torch.backends.cudnn.flags(deterministic=True):
+    with _captured(layers, trained, kept), torch.enable_grad(), _deterministic():
         losses = loss(model)
         if losses.requires_grad:
             losses.sum().backward()

@@ -33,7 +33,8 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
     if ledger is not None and budget is None:
         rule = "a ledger of its own needs to know what may be spent"
         raise InvalidInput(f"ledger={show(str(ledger))}", rule, "Pass budget=so.Budget(3, 1e-5) as well.")
-    whole = budget or Budget(Fraction(plan.epsilon) if plan.rate < 1 else plan.epsilon, min(2 * plan.delta, Fraction(1, 2)))
+    alone = Fraction(plan.epsilon) * Fraction(1_000_001, 1_000_000)  # charges are rounded up
+    whole = budget or Budget(alone, min(2 * plan.delta, Fraction(1, 2)))
     reserved = whole.delta / 2 if plan.rate < 1 else Fraction(0)
     terms = Terms((("training", plan.unit, plan.neighbors.value),), Allowance(whole, reserved))
     if ledger is None:
