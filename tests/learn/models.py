@@ -30,6 +30,18 @@ class Sequences(torch.nn.Module):  # type: ignore[misc]
         return self.out(self.twice(torch.tanh(self.twice(h)))).mean(1)
 
 
+class MeanOfBatch(torch.nn.Module):  # type: ignore[misc]
+    """Mixes the examples of a batch, without a layer that says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        h = self.first(x)
+        return self.last(h - h.mean(0))
+
+
 def _cnn() -> Any:
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.GroupNorm(2, 8), nn.ReLU(),
