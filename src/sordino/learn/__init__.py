@@ -8,17 +8,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sordino.learn.attention import SelfAttention
+    from sordino.learn.k_means import KMeans
+    from sordino.learn.linear_regression import LinearRegression
+    from sordino.learn.logistic_regression import LogisticRegression
+    from sordino.learn.naive_bayes import NaiveBayes
+    from sordino.learn.pca import PCA
     from sordino.learn.run_plan import RunPlan
     from sordino.learn.trainer import Trainer, TrainingResult
 
 _HOME = {
+    "KMeans": "k_means",
+    "LinearRegression": "linear_regression",
+    "LogisticRegression": "logistic_regression",
+    "NaiveBayes": "naive_bayes",
+    "PCA": "pca",
     "RunPlan": "run_plan",
     "SelfAttention": "attention",
     "Trainer": "trainer",
     "TrainingResult": "trainer",
 }
 
-__all__ = ["RunPlan", "SelfAttention", "Trainer", "TrainingResult"]
+__all__ = [
+    "PCA",
+    "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
+    "NaiveBayes",
+    "RunPlan",
+    "SelfAttention",
+    "Trainer",
+    "TrainingResult",
+]
 
 
 def __getattr__(name: str) -> Any:
