@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sordino.adaptive.statistical_queries import StatisticalQueries
     from sordino.answer.answer import Answer
     from sordino.audit.entry import audit
+    from sordino.learn.stream import Stream
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
     from sordino.mechanisms.above_threshold import AboveThreshold
@@ -132,6 +133,7 @@ _HOME = {
     "SensitivityWitness": "privacy.sensitivity",
     "Session": "session",
     "StatisticalQueries": "adaptive.statistical_queries",
+    "Stream": "learn.stream",
     "SubsampledLoss": "privacy.loss",
     "Table": "query.dataset",
     "Total": "accounting.total",
@@ -217,6 +219,7 @@ __all__ = [
     "SensitivityWitness",
     "Session",
     "StatisticalQueries",
+    "Stream",
     "SubsampledLoss",
     "Table",
     "Total",
