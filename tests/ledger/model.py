@@ -24,7 +24,7 @@ class Model:
     """The reference: what must come of each call, by the name of the error, or `ok`."""
 
     cap: Fraction
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[tuple[str, str | None], Asked] = field(default_factory=dict)
     parts: dict[str, Fraction] = field(default_factory=dict)
     entries: int = 1
 
@@ -38,19 +38,19 @@ class Model:
         return None if own is None else min(whole, own - spent)
 
     def charge(self, request: str, question: str, amount: Fraction, analyst: str | None) -> str:
-        """A new question is charged if it fits; an old one is answered again or refused."""
-        if request in self.asked:
-            known = self.asked[request]
-            same = (known.question, known.analyst) == (question, analyst) and known.status == "answered"
+        """A new question is charged if it fits; an old one is answered again or refused. Each analyst has own ids."""
+        if (request, analyst) in self.asked:
+            known = self.asked[request, analyst]
+            same = known.question == question and known.status == "answered"
             return "again" if same else "RequestRefused"
         left = self.left(analyst)
         if left is None or amount > left:
             return "InvalidInput" if left is None else "BudgetExceeded"
-        self.asked[request] = Asked(question, amount, analyst)
+        self.asked[request, analyst] = Asked(question, amount, analyst)
         self.entries += 1
         return "ok"
 
-    def settle(self, request: str, answer: bytes | None) -> str:
+    def settle(self, request: tuple[str, str | None], answer: bytes | None) -> str:
         """An open charge is answered or forfeited, once."""
         if self.asked[request].status != "unanswered":
             return "RequestRefused"

@@ -24,7 +24,7 @@ from sordino.ledger.chain import Entry, Link, Row, canonical, digest
 from sordino.ledger.ledger import Ledger
 from sordino.ledger.memory import MemoryStore
 from sordino.ledger.opening import first_entry
-from sordino.ledger.receipt import Request
+from sordino.ledger.receipt import Request, request_key
 from sordino.ledger.recognition import Recognition
 from sordino.ledger.sqlite import SqliteStore
 from sordino.ledger.state import State
@@ -115,7 +115,7 @@ def test_a_ledger_opened_at_a_checkpoint_says_the_same(
                 assert whole.recent(4, who) == resumed.recent(4, who)
             assert whole.recent(999) == resumed.recent(999) == whole.payments
             for payment in whole.payments:
-                assert resumed.payment(payment.receipt.request_id) == payment
+                assert resumed.payment(payment.receipt.request_id, payment.receipt.analyst) == payment
                 assert resumed._journal.holds(payment.receipt.link)
                 assert not resumed._journal.holds(payment.receipt.link._replace(hash="0" * 64))
             assert told(resumed) == told(whole)
@@ -126,12 +126,13 @@ def test_old_requests_are_answered_again_or_refused_and_never_charged_twice(data
     used(dataset, place)
     with Ledger.open(dataset, place) as ledger:
         spent = ledger.spent
-        assert ledger._journal.state.payment("late") is None
+        assert ledger._journal.state.payment(request_key("ana", "late")) is None
         paid = ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "ana"))
         assert paid.answer == b"late, but there"
+        analysts = {payment.receipt.request_id: payment.receipt.analyst for payment in ledger.recent(999)}
         for request, amount in (("never", "1/9"), ("r1", "1/3"), ("late", "1/7")):
             with pytest.raises(RequestRefused):
-                ledger.charge(pure(amount), Request(request, "SELECT 'something else'", "epsilon"))
+                ledger.charge(pure(amount), Request(request, "SELECT 'something else'", "epsilon", analysts[request]))
         with pytest.raises(RequestRefused):
             ledger.store(paid.receipt, b"twice")
         assert ledger.spent == spent
@@ -149,7 +150,7 @@ def test_opening_reads_the_last_entries_only(dataset: Dataset, monkeypatch: pyte
         assert {number for number in seen if number < ledger._journal.state.start.sequence - 2 * FEW} == {1}
         assert len(seen) < 12 * FEW
         seen.clear()
-        ledger.payment("r50")
+        ledger.payment("r50", "bob")
         assert len(seen) < ledger.anchor().count // FEW + 6 * FEW
 
 
@@ -219,12 +220,12 @@ def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(datas
     path = used_file(dataset)
     with Ledger.open(dataset) as ledger:
         spent, start = ledger.spent, ledger._journal.state.start.sequence
-        charges = {p.receipt.number: p.receipt.request_id for p in ledger.payments if p.receipt.number < start}
+        charges = {p.receipt.number: p.receipt for p in ledger.payments if p.receipt.number < start}
         rows = {row.sequence: row for row in ledger._journal.store.rows()}
     content, state = path.read_bytes(), Witness().recall(str(path))
     assert state is not None
     assert len(charges) > 12
-    for number, request in charges.items():
+    for number, receipt in charges.items():
         path.write_bytes(content)
         fields = json.loads(rows[number].text)
         fields["facts"]["charge"]["pure"] = "0"
@@ -235,7 +236,7 @@ def test_old_entries_edited_grant_nothing_and_are_found_when_they_are_read(datas
             assert ledger.spent == spent
             assert not ledger.verify()
             with pytest.raises(LedgerDamaged):
-                ledger.payment(request)
+                ledger.payment(receipt.request_id, receipt.analyst)
             with pytest.raises(LedgerError):  # and from then on it grants nothing
                 pay(ledger, "more", "1/100")
 
@@ -246,10 +247,8 @@ def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) 
     with Ledger.open(dataset) as ledger:
         start = ledger._journal.state.start.sequence
         rows = [row for row in ledger._journal.store.rows() if row.sequence <= start]
-        number, request = next(
-            (row.sequence, json.loads(row.text)["facts"]["request"])
-            for row in reversed(rows)
-            if '"kind":"charge"' in row.text
+        number, facts = next(
+            (row.sequence, json.loads(row.text)["facts"]) for row in reversed(rows) if '"kind":"charge"' in row.text
         )
         with edited(path) as connection:
             last = rows[number - 2].hash
@@ -260,7 +259,7 @@ def test_old_entries_rewritten_up_to_the_checkpoint_are_found(dataset: Dataset) 
                 text, last = canonical(fields), digest(canonical(fields))
                 connection.execute("UPDATE entries SET text = ?, hash = ? WHERE sequence = ?", (text, last, row.sequence))
         with pytest.raises(LedgerDamaged):
-            ledger.payment(request)
+            ledger.payment(facts["request"], facts["analyst"])
 
 
 def test_an_older_copy_is_found_also_before_its_checkpoint(dataset: Dataset, tmp_path: Path) -> None:
@@ -378,3 +377,23 @@ def test_a_million_charges_open_within_a_second(dataset: Dataset, monkeypatch: p
         times.append(time.process_time() - begun)
     print(f"opened, charged and listed in {times} s")
     assert min(times) < 1
+
+
+def test_ids_of_an_older_sordino_are_found_and_hinder_nobody(dataset: Dataset) -> None:
+    """Before ids belonged to analysts, rows were kept under the id alone."""
+    path = used_file(dataset)
+    with edited(path) as connection:
+        connection.execute("UPDATE entries SET request = substr(request, instr(request, char(31)) + 1)")
+    with Ledger.open(dataset) as ledger:
+        assert ledger._journal.state.start.sequence > FEW
+        assert ledger.verify()
+        spent = ledger.spent
+        for receipt in [payment.receipt for payment in ledger.recent(999)]:
+            found = ledger.payment(receipt.request_id, receipt.analyst)
+            assert found is not None
+            assert found.receipt == receipt
+        assert ledger.payment("late", "bob") is None
+        assert ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "ana")).answer == b"late, but there"
+        assert ledger.spent == spent
+        assert ledger.charge(pure("1/7"), Request("late", "SELECT 'late'", "epsilon", "bob")).answer is None
+        assert ledger.verify()

@@ -211,10 +211,8 @@ def test_a_repeated_request_gets_the_same_bytes_and_is_charged_once(home: Home) 
     assert ledger.stored(ask("b")) is None
 
 
-@pytest.mark.parametrize(
-    "other", [ask("a", "SELECT 2"), ask("a", offer="error"), ask("a", analyst="ana"), ask("a", "SELECT 1epsilon", "")]
-)
-def test_an_id_stands_for_one_question_price_and_analyst(home: Home, other: Request) -> None:
+@pytest.mark.parametrize("other", [ask("a", "SELECT 2"), ask("a", offer="error"), ask("a", "SELECT 1epsilon", "")])
+def test_an_id_stands_for_one_question_and_price(home: Home, other: Request) -> None:
     ledger = home.ledger()
     ledger.store(ledger.charge(pure("1/4"), ask("a")).receipt, b"42")
     before = ledger.anchor()
@@ -223,6 +221,30 @@ def test_an_id_stands_for_one_question_price_and_analyst(home: Home, other: Requ
     with pytest.raises(RequestRefused, match="entry 2 stands for another question"):
         ledger.stored(other)
     assert ledger.anchor() == before
+
+
+def test_ids_of_other_analysts_are_neither_refused_nor_told(home: Home) -> None:
+    """Who uses an id first does not keep others from it, and nobody can see whether it is in use."""
+    ledger = home.ledger()
+    ledger.store(ledger.charge(pure("1/8"), ask("a")).receipt, b"nobody's")
+    for who in ("ana", "bob"):
+        assert ledger.stored(ask("a", analyst=who)) is None
+        assert ledger.payment("a", who) is None
+        paid = ledger.charge(pure("1/8"), ask("a", "SELECT 2", analyst=who))
+        assert paid.answer is None
+        ledger.store(paid.receipt, who.encode())
+    if ledger.durable:
+        home.close()
+        ledger = home.ledger()
+    for name, answer in (("", b"nobody's"), ("ana", b"ana"), ("bob", b"bob")):
+        payment = ledger.payment("a", name or None)
+        again = ledger.stored(ask("a", "SELECT 2" if name else "SELECT 1", analyst=name or None))
+        assert payment is not None
+        assert payment.receipt.analyst == (name or None)
+        assert again is not None
+        assert again.answer == answer
+    assert spent(ledger) == Fraction(3, 8)
+    assert ledger.verify()
 
 
 def test_an_open_charge_is_neither_answered_nor_charged_again(home: Home) -> None:

@@ -41,11 +41,16 @@ class Engine(Protocol):
     def expect_unchanged(self) -> None:
         """Refuse, with InvalidInput, if a source is no longer what was opened; asked before every charge."""
 
-    def run(self, statement: Statement) -> Exact:
-        """The exact sums of a statement; any failure is an EngineFailed with a fixed text."""
+    def run(self, statement: Statement, deadline: float | None = None) -> Exact:
+        """The exact sums of a statement; any failure is an EngineFailed with a fixed text.
 
-    def snapshot(self, statements: Sequence[Statement] = ()) -> AbstractContextManager[Run]:
+        One that takes longer than `deadline` seconds is stopped, and fails.
+        """
+
+    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> AbstractContextManager[Run]:
         """One question: whatever runs by the given function sees the data as they were at one moment.
+
+        All that runs takes `deadline` seconds together at most, counted from the first statement.
 
         It is entered before the charge, so that what can be known by then is refused, with InvalidInput, before anything
         is spent: a source that is not there or has changed, statements (those that are known) which would not run.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
@@ -21,9 +21,10 @@ from sordino.errors import (
     LedgerError,
     LedgerMismatch,
     RequestRefused,
+    SordinoError,
 )
 from sordino.ledger.anchor import Anchor
-from sordino.ledger.chain import START, Row, digest
+from sordino.ledger.chain import START, Entry, Row, digest
 from sordino.ledger.fingerprint import Prints
 from sordino.ledger.journal import Draft, Journal
 from sordino.ledger.memory import MemoryStore
@@ -39,6 +40,9 @@ from sordino.ledger.witness import Witness
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds
 from sordino.query.dataset import Dataset
+
+if TYPE_CHECKING:
+    from sordino.ledger.public_log import Proof, PublicLog
 
 __all__ = ["Ledger", "Paid"]
 
@@ -59,10 +63,12 @@ class Ledger:
     ) -> None:
         self._prints = prints or Prints({})
         self._recognition: Recognition | None = None
+        self._public: PublicLog | None = None
         try:
             if witness is not None and at is not None:
                 self._recognition = Recognition(store, at, self._prints, witness)
-            self._journal = Journal(store, START if self._recognition is None else self._recognition.checked_before())
+            checked = START if self._recognition is None else self._recognition.checked_before()
+            self._journal = Journal(store, checked, self._remember)
             self._journal.catch_up()
             if digest(store.key()) != self._journal.state.key_digest:
                 raise self._journal.damaged("the secret of the ledger was changed")
@@ -183,10 +189,10 @@ class Ledger:
             wanted = (each for each in state.newest() if analyst in (None, each.receipt.analyst))
             return tuple(itertools.islice(wanted, min(most, known)))[::-1]
 
-    def payment(self, request_id: str) -> Payment | None:
-        """The charge that was made under a request id."""
+    def payment(self, request_id: str, analyst: str | None = None) -> Payment | None:
+        """The charge that an analyst made under a request id."""
         with self._journal.current():
-            return self._journal.payment(request_id)
+            return self._journal.payment(request_id, analyst)
 
     @property
     def forfeited(self) -> int:
@@ -206,46 +212,50 @@ class Ledger:
 
     def charge(self, charge: Charge, request: Request) -> Paid:
         """Debit a charge, durably; or BudgetExceeded, and nothing debited. A repeated request is not charged again."""
-        amount = short(charge)  # what is checked is what is recorded
-        before: list[Paid] = []
-
-        def step() -> Draft | None:
-            repeated = self._repeated(request)
-            if repeated is not None:
-                before.append(repeated)
-                return None
-            self._journal.state.meter(request.analyst).spend(amount)
-            facts = {
-                "request": request.id, "body": request.body, "question": request.question, "offer": request.offer,
-                "analyst": request.analyst, "charge": charge_facts(amount),
-                "sources": self._prints.under(self._journal.store.key()),
-            }  # fmt: skip
-            return Draft("charge", facts, request.id)
-
-        row = self._write(step)
-        if row is None:
-            return before[0]
-        return Paid(self._journal.state.payments[row.sequence].receipt)
+        charging = _Charging(self, short(charge), request)  # what is checked is what is recorded
+        return charging.paid(self._write(charging.step))
 
     def store(self, receipt: Receipt, answer: bytes) -> None:
         """Keep the answer to a charge, durably; only then may it be shown."""
+        with _after_charge(receipt):
+            self._write(self._storing(receipt, answer))
+
+    def store_and_charge(
+        self, receipt: Receipt, answer: bytes | None, charge: Charge, request: Request
+    ) -> tuple[SordinoError | None, Paid | SordinoError]:
+        """Keep an answer (None: forfeit its charge) and debit another charge, in one transaction and in this order.
+
+        What each of the two would have raised alone is returned.
+        """
+        charging = _Charging(self, short(charge), request)
+        stored, charged = self._journal.write_all([self._storing(receipt, answer), charging.step])
+        for wish in (stored, charged):
+            if wish.failure is not None and not isinstance(wish.failure, SordinoError):
+                raise wish.failure
+        kept, paid = stored.failure, charged.failure
+        if isinstance(kept, LedgerError):
+            try:
+                with _after_charge(receipt):
+                    raise kept
+            except LedgerError as error:
+                kept = error
+        return kept, charging.paid(charged.row) if paid is None else paid  # type: ignore[return-value]
+
+    def _storing(self, receipt: Receipt, answer: bytes | None) -> Callable[[], Draft]:
+        """The step that answers or forfeits an open charge."""
 
         def step() -> Draft:
             self._open_payment(receipt)
+            if answer is None:
+                return Draft("forfeit", {"charge": receipt.number})
             return Draft("answer", {"charge": receipt.number, "answer": digest(answer), "size": len(answer)}, answer=answer)
 
-        with _after_charge(receipt):
-            self._write(step)
+        return step
 
     def forfeit(self, receipt: Receipt) -> None:
         """Record that a charge will have no answer; it stays spent."""
-
-        def step() -> Draft:
-            self._open_payment(receipt)
-            return Draft("forfeit", {"charge": receipt.number})
-
         with _after_charge(receipt):
-            self._write(step)
+            self._write(self._storing(receipt, None))
 
     def declare(self, terms: Terms) -> bool:
         """Put another budget, or other tables, in force, as the owner; False if they are in force already.
@@ -278,6 +288,31 @@ class Ledger:
         """Its end now, to be kept elsewhere."""
         with self._journal.current() as state:
             return Anchor(state.id, *state.link)
+
+    def public_log(self) -> PublicLog:
+        """The log of all entries so far, from which those who were answered get proofs of it."""
+        from sordino.ledger.public_log import PublicLog  # signatures are a library of their own, loaded for them alone
+
+        with self._journal.current() as state, self._journal.reading():
+            if self._public is None:
+                self._public = PublicLog(self._journal.store, state.id)
+            self._public.catch_up(state.link)
+            return self._public
+
+    def proof(self, request_id: str, analyst: str | None = None, *, since: int | None = None) -> Proof:
+        """That a request was charged, and answered if it was; that the log continues its first `since` entries."""
+        from sordino.ledger.public_log import findings
+
+        with self._journal.current(), self._journal.reading():
+            payment = self._journal.payment(request_id, analyst)
+            if payment is None:
+                raise RequestRefused(request_id, "nothing was charged under this id", "Pass the id that a receipt shows.")
+            answer = self._journal.store.answer(payment.settled) if payment.status == "answered" else None
+            proof = self.public_log().proof(payment, answer, since)
+            wrong = findings(proof)
+            if wrong:  # the place gave other rows than those it gave before
+                raise self._journal.damaged(wrong[0])
+            return proof
 
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Check all of it, against an anchor if one is given."""
@@ -333,24 +368,20 @@ class Ledger:
         return f"Ledger({self.place}: {self._journal.state.link.sequence} entries)"
 
     def _write(self, step: Callable[[], Draft | None]) -> Row | None:
-        """Write what `step` drafts when it is the only writer, durably, and let this machine note it."""
-        with self._journal.lock():
-            row = self._journal.write(step)
-            if row is not None:
-                self._remember()
-            return row
+        """Write what `step` drafts when it is the only writer, durably; this machine notes it before this returns."""
+        return self._journal.write(step)
 
     def _remember(self) -> None:
         if self._recognition is not None:
             self._recognition.remember(self._journal)
 
     def _repeated(self, request: Request) -> Paid | None:
-        payment = self._journal.payment(request.id)
+        payment = self._journal.payment(request.id, request.analyst)
         if payment is None:
             return None
         number = payment.receipt.number
         if payment.body != request.body:
-            rule = f"entry {number} stands for another question, price or analyst under this id"
+            rule = f"entry {number} stands for another question or price under this id"
             raise RequestRefused(request.id, rule, "Use a new id for a new question. Nothing was charged.")
         if payment.status == "answered":
             answer = self._journal.store.answer(payment.settled)
@@ -366,6 +397,36 @@ class Ledger:
             payment = self._journal.state.payment_at(receipt.number)
         if payment is None or payment.receipt.hash != receipt.hash or payment.status != "unanswered":
             raise RequestRefused(receipt.request_id, "its charge is not open", "Only an open charge can be answered, once.")
+
+
+class _Charging:
+    """A charge on its way into a ledger: the step that decides, and what its row means."""
+
+    def __init__(self, ledger: Ledger, amount: Charge, request: Request) -> None:
+        self._ledger, self._amount, self._request = ledger, amount, request
+        self._before: Paid | None = None
+
+    def step(self) -> Draft | None:
+        """None if the request was answered before."""
+        ledger, request = self._ledger, self._request
+        self._before = ledger._repeated(request)
+        if self._before is not None:
+            return None
+        ledger._journal.state.meter(request.analyst).spend(self._amount)
+        facts = {
+            "request": request.id, "body": request.body, "question": request.question, "offer": request.offer,
+            "analyst": request.analyst, "charge": charge_facts(self._amount),
+            "sources": ledger._prints.under(ledger._journal.store.key()),
+        }  # fmt: skip
+        return Draft("charge", facts, request.key)
+
+    def paid(self, row: Row | None) -> Paid:
+        """The receipt; with the stored answer if there was one before."""
+        if self._before is not None:
+            return self._before
+        if row is None:
+            raise AssertionError("a charge was neither repeated nor written")
+        return Paid(Payment.of(Entry.of(row), row.hash).receipt)
 
 
 @contextlib.contextmanager

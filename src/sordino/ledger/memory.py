@@ -24,18 +24,28 @@ class MemoryStore:
         self._requests: dict[str, int] = {}
         self._key = key
         self._process = os.getpid()
+        self._begun: int | None = None
+        """How many rows there were when the transaction began."""
 
     def begin(self) -> None:
         """Refuse in a forked child: its copy and the parent's would both grant what is left."""
         if os.getpid() != self._process:
             rule = "it is in the memory of another process, from which this one was forked"
             raise LedgerUnavailable(self.place, rule, "Declare a ledger file, which processes can share.")
+        self._begun = len(self._rows)
 
     def commit(self) -> None:
-        """Nothing to finish."""
+        """Nothing can be undone any more."""
+        self._begun = None
 
     def rollback(self) -> None:
-        """Nothing to undo: a step is added whole, as the last thing before a commit that cannot fail."""
+        """Drop what was added since the transaction began."""
+        if self._begun is not None:
+            for added in self._rows[self._begun :]:
+                self._answers.pop(added.sequence, None)
+            self._requests = {name: number for name, number in self._requests.items() if number <= self._begun}
+            del self._rows[self._begun :]
+            self._begun = None
 
     def rows(self, after: int = 0, until: int | None = None) -> Iterator[Row]:
         """The rows with larger numbers."""

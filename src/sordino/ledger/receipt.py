@@ -10,14 +10,17 @@ from sordino.errors import InvalidInput
 from sordino.ledger.chain import Link, digest
 from sordino.privacy.exact import show
 
-__all__ = ["Receipt", "Request", "checked_analyst", "checked_name"]
+__all__ = ["Receipt", "Request", "checked_analyst", "checked_name", "request_key"]
 
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class Request:
-    """One question under an id: the same id with the same question and offer is the same request, and answered once."""
+    """One question under an id: the same id with the same question and offer is the same request, and answered once.
+
+    Each analyst has ids of their own: the same id of another analyst is another request.
+    """
 
     id: str
     question: str
@@ -35,6 +38,11 @@ class Request:
                 rule = "half of a surrogate pair cannot be written down"
                 hint = "Use names and texts that are proper Unicode."
                 raise InvalidInput(f"a {name} with a lone surrogate", rule, hint) from None
+
+    @property
+    def key(self) -> str:
+        """The name under which a ledger keeps it."""
+        return request_key(self.analyst, self.id)
 
     @property
     def body(self) -> str:
@@ -62,6 +70,14 @@ class Receipt:
     def link(self) -> Link:
         """The end of the chain at this entry."""
         return Link(self.number, self.hash)
+
+
+def request_key(analyst: str | None, request_id: str) -> str:
+    """The name of a request among those of all analysts; neither part can hold the sign between them.
+
+    Ledgers that were written before ids belonged to analysts keep the id alone, which holds no such sign.
+    """
+    return f"{analyst or ''}\x1f{request_id}"
 
 
 def checked_analyst(value: object) -> str:

@@ -18,7 +18,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.accounting.sub_budget import SubBudget
 from sordino.errors import InvalidInput, SordinoError
 from sordino.ledger.chain import START, Broken, Entry, Link, canonical
-from sordino.ledger.receipt import Receipt, Request
+from sordino.ledger.receipt import Receipt, Request, request_key
 from sordino.ledger.terms import Allowance, Terms, charge_facts, read_charge
 
 __all__ = ["ANYBODY", "Earlier", "Payment", "State", "Status", "Tally"]
@@ -110,6 +110,7 @@ class State:
         self.payments: dict[int, Payment] = {}
         """The charges since `start`, and older ones that were settled since."""
         self.requests: dict[str, int] = {}
+        """The charges since `start` by the names of their requests, `request_key`."""
         self.hashes: list[str] = []
 
     @staticmethod
@@ -188,14 +189,15 @@ class State:
         payment = Payment.of(entry, hash_)
         receipt = payment.receipt
         analyst, charge = receipt.analyst, receipt.charge
-        if receipt.request_id in self.requests:
+        key = request_key(analyst, receipt.request_id)
+        if key in self.requests:
             raise Broken(f"entry {entry.sequence} charges a request that was charged before")
         if strictly:
             if Request(receipt.request_id, receipt.question, entry.facts["offer"], analyst).body != payment.body:
                 raise Broken(f"entry {entry.sequence} has a question that does not fit its digest")
             self._unchecked.append(receipt)
         self.payments[entry.sequence] = payment
-        self.requests[receipt.request_id] = entry.sequence
+        self.requests[key] = entry.sequence
         self._charges[id(charge)] = charge
         self._due[analyst, id(charge)] += 1
         self._made[analyst] += 1
@@ -294,9 +296,9 @@ class State:
             raise InvalidInput(who, rule, "Ask as one who has one, or let the owner run: sordino budget allot.")
         return SubBudget(own.budget, own.reserved_delta, spent_by, whole)
 
-    def payment(self, request: str) -> Payment | None:
-        """The charge of a request id, if it was made since `start`."""
-        number = self.requests.get(request)
+    def payment(self, key: str) -> Payment | None:
+        """The charge of a request by its name, `request_key`, if it was made since `start`."""
+        number = self.requests.get(key)
         return None if number is None else self.payments[number]
 
     def payment_at(self, number: int) -> Payment | None:

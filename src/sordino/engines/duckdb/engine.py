@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 import numpy as np
 
+from sordino.engines.deadline import stopped_after, within
 from sordino.engines.duckdb.after_fork import keep_in_children
 from sordino.engines.duckdb.locked import NOTHING_LOADED, lock, text
 from sordino.engines.duckdb.scratch import Scratch
@@ -64,11 +65,22 @@ class DuckDB:
     Opening it reads each table once, and loads CSV files: a source with cells that cannot be decoded is refused here, so
     that no question can fail because of one cell. `memory` bounds what it holds ("2GB"); beyond that it spills, encrypted,
     to a private folder that is removed at the end.
+
+    With `longest_text` all rows are copied into memory when it opens, in columns of the declared types: text is cut to so
+    many characters, and values that are not listed are gone, so that no single cell can make a statement slow.
     """
 
     dialect = "duckdb"
 
-    def __init__(self, tables: Iterable[Table], *, memory: str | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Table],
+        *,
+        memory: str | None = None,
+        threads: int | None = None,
+        longest_text: int | None = None,
+    ) -> None:
+        self._longest_text = longest_text
         limits = _limits(memory, threads)
         tables = list(tables)
         self._files = pinned(tables)
@@ -98,14 +110,16 @@ class DuckDB:
             run(f"SET {setting}")
         run(f"CREATE SCHEMA {quoted(GATE)}")
         into = self._connection
-        entered = {t.name: self._reading(t, partial(enter, into, t, place)) for place, t in enumerate(tables)}
+        longest = self._longest_text
+        entered = {t.name: self._reading(t, partial(enter, into, t, place, longest)) for place, t in enumerate(tables)}
         expect_comparable(tables, entered)
         by_name = {table.name: table for table in tables}
         for name, key in parent_keys(tables):
             if self._reading(by_name[name], partial(share_key, into, by_name[name], key)):
                 raise shared_key(by_name[name], key)
         self.expect_unchanged()
-        paths = [table.source.path for table in tables if table.source.kind == "parquet" and table.source.path]
+        read = [] if longest is not None else tables  # copies are not read from their files again
+        paths = [table.source.path for table in read if table.source.kind == "parquet" and table.source.path]
         lock(into, dict.fromkeys(path for file in paths for path in (str(file), one_file(file))))
 
     def _reading(self, table: Table, work: Callable[[], T]) -> T:
@@ -131,16 +145,17 @@ class DuckDB:
             return self._connection.sql(f"SELECT * FROM {quoted(GATE)}.{quoted(table.name)}").to_arrow_table()  # noqa: S608
 
     @contextlib.contextmanager
-    def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:
+    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
         """The files as they were opened, which stay the same or are refused."""
         del statements
         self.expect_unchanged()
-        yield self.run
+        yield within(self.run, deadline)
 
-    def run(self, statement: Statement) -> Exact:
+    def run(self, statement: Statement, deadline: float | None = None) -> Exact:
         """The exact sums of a statement."""
         columns: list[list[Any]] | None = None
-        with self._lock, contextlib.suppress(Exception):  # whatever an error says may quote a cell
+        # whatever an error says may quote a cell
+        with self._lock, stopped_after(deadline, self.interrupt), contextlib.suppress(Exception):
             self._hold(statement.lists)
             columns = _columns(self._connection.execute(statement.text(self.dialect)))
         if columns is None:

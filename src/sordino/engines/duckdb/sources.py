@@ -24,6 +24,7 @@ from sordino.errors import InvalidDeclaration
 from sordino.plan.fragments import GATE
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
+from sordino.query.types import Text
 
 __all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "share_key"]
 
@@ -47,10 +48,11 @@ class Relation:
         return f"{self.sql} AS source({', '.join(f'r{i}' for i in range(len(self.columns)))})"
 
 
-def enter(connection: Any, table: Table, place: int) -> tuple[Admitted, ...]:
+def enter(connection: Any, table: Table, place: int, longest: int | None = None) -> tuple[Admitted, ...]:
     """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
 
-    What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart.
+    What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart. With
+    `longest` it is a copy in memory, in which text has so many characters at most.
     """
     run, source = connection.execute, table.source
     match source.kind:
@@ -81,7 +83,38 @@ def enter(connection: Any, table: Table, place: int) -> tuple[Admitted, ...]:
         case _:
             raise unreadable(table, "it is not a file, and DuckDB reads no databases")
     _read_every_cell(connection, table)
+    if longest is not None:
+        _copy(connection, table, chosen, longest)
     return chosen
+
+
+def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: int) -> None:
+    """Put a copy of the rows in the place of the table: text is cut, and values that are not listed are NULL.
+
+    Both are what cleaning makes of a cell when it is asked, but for text without a declared length. A person's name or a key
+    is never cut, which could make two persons one: a long one is refused.
+    """
+    items = []
+    for column in chosen:
+        name = quoted(column.name)
+        kind = None if column.cells or column.name not in table.columns else table.columns[column.name].type
+        match kind:
+            case Text(values=tuple() as values):
+                listed = ", ".join(text(value) for value in values)
+                items.append(f"CASE WHEN {name} IN ({listed or 'NULL'}) THEN {name} END AS {name}")
+            case Text():
+                items.append(f"LEFT({name}, {min(longest, kind.longest or longest)}) AS {name}")
+            case _:
+                items.append(name)
+    identities = [column.name for column in chosen if column.cells]
+    sizes = [f"MAX(STRLEN(CAST({quoted(name)} AS VARCHAR))) > {4 * longest}" for name in identities]
+    if sizes and any(connection.execute(f"SELECT {', '.join(sizes)} FROM {_gated(table)}").fetchall()[0]):  # noqa: S608
+        raise unreadable(table, f"a person's name or a key in it is longer than {4 * longest:,} bytes")
+    aside = quoted(f"copy of {table.name}")
+    connection.execute(f"CREATE TABLE {aside} AS SELECT {', '.join(items) or '*'} FROM {_gated(table)}")  # noqa: S608
+    of = table.source.kind
+    connection.execute(f"DROP {'TABLE' if of == 'csv' else 'VIEW'} {_gated(table)}")
+    connection.execute(f"CREATE VIEW {_gated(table)} AS SELECT * FROM {aside}")  # noqa: S608
 
 
 def share_key(connection: Any, table: Table, key: Sequence[str]) -> bool:

@@ -57,7 +57,7 @@ class Connection:
 
     def limit(self, seconds: float) -> None:
         """How long a statement may take from now on, until the transaction ends."""
-        self._driver.execute(f"SET LOCAL statement_timeout = '{round(seconds * 1000)}ms'")
+        self._driver.execute(f"SET LOCAL statement_timeout = '{max(round(seconds * 1000), 1)}ms'")
 
     def lock(self, relations: Iterable[str]) -> None:
         """Keep tables from being dropped or altered until the transaction ends."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from sordino.engines.deadline import stopped_after, within
 from sordino.engines.engine import Exact, Run
 from sordino.engines.gate import expect_comparable, pinned
 from sordino.engines.postgres.connection import LOST, Connection, connect, sqlstate
@@ -133,20 +134,20 @@ class Postgres:
             pass
 
     @contextlib.contextmanager
-    def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:
+    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
         """One transaction, entered before the charge: a lost connection is opened again here, and never later."""
         with self._lock:
             for file in self._files:
                 file.expect_unchanged()
             try:
                 self._begin(statements)
-                yield self._run
+                yield within(self._run, deadline)
             finally:  # also if interrupted while it begins: the next question must not find itself in this moment
                 self._connection.end()
 
-    def run(self, statement: Statement) -> Exact:
+    def run(self, statement: Statement, deadline: float | None = None) -> Exact:
         """The exact sums of a statement, in a transaction of its own."""
-        with self.snapshot() as run:
+        with self.snapshot(deadline=deadline) as run:
             return run(statement)
 
     def _begin(self, statements: Sequence[Statement]) -> None:
@@ -252,11 +253,14 @@ class Postgres:
             found.append(_sendable(values))
         return found
 
-    def _run(self, statement: Statement) -> Exact:
+    def _run(self, statement: Statement, deadline: float | None = None) -> Exact:
         """The exact sums of a statement, within the transaction of a question."""
         rows: list[tuple[Any, ...]] | None = None
         self._running.set()
-        with contextlib.suppress(Exception):  # whatever an error says may quote a cell
+        # whatever an error says may quote a cell; the server gives up by itself, too, should our word not reach it
+        with stopped_after(deadline, self.interrupt), contextlib.suppress(Exception):
+            if deadline is not None:
+                self._connection.limit(min(deadline, self._deadline or deadline))
             found = self._connection.ask(self._text(statement), *self._values(statement))
             if not self._partitioned or parts_of(self._connection.ask, self._partitioned) == self._parts:
                 rows = found  # else a part was attached, which no lock of a reader prevents

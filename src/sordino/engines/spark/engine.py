@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sordino.engines.deadline import stopped_after, within
 from sordino.engines.engine import Exact, Run
 from sordino.engines.gate import expect_comparable, parent_keys, pinned, shared_key, unreadable
 from sordino.engines.interruptible import interruptible
@@ -100,20 +101,12 @@ class Spark:
             failed = type(error).__name__
         raise unreadable(table, failed)  # outside of `except`: what it would carry along may quote cells
 
-    def _tagged(self, work: Callable[[], T]) -> T:
+    def _tagged(self, work: Callable[[], T], deadline: float | None = None) -> T:
         """Some work in this thread whose jobs can be counted and stopped, and whose errors are not logged."""
-        tag, done = f"sordino-{uuid.uuid4().hex}", threading.Event()
-        if self._deadline is not None:
-            threading.Thread(target=self._stop_late, args=(done, self._deadline), daemon=True).start()
-        try:
-            with quiet(), self._progress.of(tag):
-                return work()
-        finally:
-            done.set()
-
-    def _stop_late(self, done: threading.Event, seconds: float) -> None:
-        if not done.wait(seconds):
-            self.interrupt()
+        tag = f"sordino-{uuid.uuid4().hex}"
+        seconds = min((each for each in (deadline, self._deadline) if each is not None), default=None)
+        with quiet(), self._progress.of(tag), stopped_after(seconds, self.interrupt):
+            return work()
 
     def expect_unchanged(self) -> None:
         """Refuse if a source is no longer what was opened."""
@@ -124,7 +117,7 @@ class Spark:
                 source.expect_unchanged(self._session)
 
     @contextlib.contextmanager
-    def snapshot(self, statements: Sequence[Statement] = ()) -> Iterator[Run]:
+    def snapshot(self, statements: Sequence[Statement] = (), deadline: float | None = None) -> Iterator[Run]:
         """The sources as they were opened; statements that Spark cannot plan are refused before the charge."""
         self.expect_unchanged()
         for statement in statements:
@@ -137,15 +130,15 @@ class Spark:
                 rule = "Spark does not understand it as it was written for it, or is not there any more"
                 raise InvalidInput("this question", rule, "Nothing was charged. Ask it with other functions, or again.")
         try:
-            yield self.run
+            yield within(self.run, deadline)
         finally:
             self._forget()
 
-    def run(self, statement: Statement) -> Exact:
+    def run(self, statement: Statement, deadline: float | None = None) -> Exact:
         """The exact sums of a statement."""
         columns: list[list[Any]] | None = None
         with self._lock, contextlib.suppress(Exception):  # whatever an error says may quote a cell
-            columns = self._tagged(partial(self._columns, statement))
+            columns = self._tagged(partial(self._columns, statement), deadline)
         if columns is None or len(columns) != statement.keys + statement.sums:
             raise EngineFailed
         sums = np.empty((len(columns[0]), statement.sums), object)

@@ -1,0 +1,87 @@
+"""What an owner sets for served datasets: `serve.toml` in the folder of the declarations.
+
+[datasets.visits]
+answer_time = 0.5       # seconds; needed: `sordino serve FOLDER --calibrate` proposes one
+threads = 1             # of DuckDB, fixed
+longest_text = 256      # characters of a text cell that are kept
+dry_run = false         # made-up rows instead of the data
+rows = 10000            # how many of them
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sordino.errors import InvalidDeclaration
+from sordino.privacy.exact import show
+from sordino.server.clock import checked_answer_time
+
+__all__ = ["SETTINGS", "ServedDataset", "served"]
+
+SETTINGS = "serve.toml"
+_MOST = {"threads": 1024, "longest_text": 65_536, "rows": 100_000_000}
+
+
+@dataclass(frozen=True)
+class ServedDataset:
+    """One dataset of a folder: its name, its declaration, and how it is served."""
+
+    name: str
+    declaration: Path
+    answer_time: float | None = None
+    threads: int = 1
+    longest_text: int = 256
+    dry_run: bool = False
+    rows: int = 10_000
+    memory: str | None = None
+
+
+def served(folder: Path) -> list[ServedDataset]:
+    """The datasets of a folder: every declaration in it, with what `serve.toml` says of it."""
+    if not folder.is_dir():
+        raise InvalidDeclaration(show(str(folder)), "there is no such folder", "Pass the folder of your declarations.")
+    declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
+    if not declarations:
+        rule = "it holds no declaration"
+        raise InvalidDeclaration(show(str(folder)), rule, "Put NAME.toml there; `sordino init` writes a first one.")
+    settings = _settings(folder / SETTINGS)
+    if strange := sorted(settings.keys() - declarations.keys()):
+        rule = f"there is no declaration {strange[0]}.toml"
+        raise InvalidDeclaration(f"{SETTINGS}: datasets.{strange[0]}", rule, f"Its declarations: {', '.join(declarations)}.")
+    return [_dataset(name, path, settings.get(name, {})) for name, path in declarations.items()]
+
+
+def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    if not path.exists():
+        return {}
+    try:
+        found = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise InvalidDeclaration(SETTINGS, "it cannot be read as TOML", str(error).partition("\n")[0] + ".") from None
+    datasets = found.get("datasets", {})
+    if not isinstance(datasets, dict) or not all(isinstance(each, dict) for each in datasets.values()):
+        raise InvalidDeclaration(SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it.")
+    return datasets
+
+
+def _dataset(name: str, path: Path, given: Mapping[str, Any]) -> ServedDataset:
+    known = {"answer_time", "threads", "longest_text", "dry_run", "rows", "memory"}
+    if strange := sorted(given.keys() - known):
+        rule = "this is nothing that can be set"
+        raise InvalidDeclaration(f"{SETTINGS}: datasets.{name}.{strange[0]}", rule, f"Known: {', '.join(sorted(known))}.")
+    for key, most in _MOST.items():
+        value = given.get(key, 1)
+        if type(value) is not int or not 1 <= value <= most:
+            rule = f"it is a whole number from 1 to {most:,}"
+            raise InvalidDeclaration(
+                f"{SETTINGS}: datasets.{name}.{key} = {show(value)}", rule, "Leave it out, or correct it."
+            )
+    if type(given.get("dry_run", False)) is not bool:
+        raise InvalidDeclaration(f"{SETTINGS}: datasets.{name}.dry_run", "it is true or false", "Write dry_run = true.")
+    answer_time = given.get("answer_time")
+    checked = {} if answer_time is None else {"answer_time": checked_answer_time(answer_time)}
+    return ServedDataset(name, path, **{**given, **checked})

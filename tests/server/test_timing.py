@@ -1,0 +1,52 @@
+"""The time of an answer tells nothing through the server, and the same attacks catch an endpoint that does not wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from server.timing_attack import ATTACKS, Attack, auc, naive, served_times
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
+
+
+def test_the_stopwatch_itself() -> None:
+    """Equal times are a guess; times that differ by a little always, or by nothing often, are seen."""
+    assert auc([1, 1, 1], [1, 1, 1]) == 0.5
+    assert auc([1, 2, 3], [4, 5, 6]) == 1
+    assert auc([4, 5, 6], [1, 2, 3]) == 0
+    draws = np.random.default_rng(1)
+    same = auc(list(draws.normal(size=2000)), list(draws.normal(size=2000)))
+    shifted = auc(list(draws.normal(size=2000)), list(draws.normal(0.2, size=2000)))
+    assert abs(same - 0.5) < 0.03 < shifted - 0.5
+
+
+def test_a_huge_cell_is_seen_without_the_clock_and_not_with_it(tmp_path: Path) -> None:
+    attack = ATTACKS[3]
+    assert naive(tmp_path, attack, 2000, 25, tries=3) > 0.75
+    by_wait, by_lateness, _ = served_times(tmp_path, attack, attack, 2000, 40, 0.08)
+    assert abs(by_wait - 0.5) < 0.2  # three standard errors
+    assert abs(by_lateness - 0.5) < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_no_attack_tells_more_than_a_guess(tmp_path: Path, attack: Attack) -> None:
+    """2,000 pairs: a standard error is 0.009."""
+    by_wait, by_lateness, late = served_times(tmp_path, attack, attack, 100_000, 2000, 0.1)
+    print(f"{attack.name}: {by_wait:.3f} by the wait, {by_lateness:.3f} by lateness, 99 % within {1000 * late:.1f} ms")
+    assert abs(by_wait - 0.5) < 0.03
+    assert abs(by_lateness - 0.5) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_the_same_attacks_catch_the_naive_endpoint(tmp_path: Path, attack: Attack) -> None:
+    found = naive(tmp_path, attack, 100_000, 700, tries=3)
+    print(f"{attack.name}: {found:.3f} without the clock")
+    assert found > 0.53  # outside of what the server must keep
