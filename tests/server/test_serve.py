@@ -136,6 +136,7 @@ def opened(http: httpx.Client, within: float = 40.0) -> None:
     raise AssertionError("the dataset does not open")
 
 
+@pytest.mark.slow
 def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
     declared(tmp_path)
     with serving(tmp_path) as served:
