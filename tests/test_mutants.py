@@ -26,6 +26,7 @@ ROOMS = (
     "relations",
     "release",
     "surface",
+    "web",
 )
 FEW = (
     "laplace-scale-a-tenth-less",
