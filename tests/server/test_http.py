@@ -49,6 +49,14 @@ def test_previews_are_free_and_say_what_a_session_says(home: House) -> None:
     assert home.link.session.receipts == ()
 
 
+def test_owners_see_prices_beside_the_whole_budget(home: House) -> None:
+    home.put("owner", f"{D}/allotments/analyst", {"epsilon": 1})
+    body = {"question": COUNT, "offer": {"epsilon": 0.5, "mechanism": "laplace"}}
+    fits = {who: home.post(who, f"{D}/preview", body).json()["fits"] for who in ("owner", "auditor", "analyst")}
+    assert fits["owner"] == fits["auditor"] > fits["analyst"] == 2
+    assert home.post("other", f"{D}/preview", body).status_code == 422  # there are sub-budgets, and none for them
+
+
 def test_a_curve_falls_with_the_price(home: House) -> None:
     points = home.post("analyst", f"{D}/curve", {"question": COUNT}).json()["points"]
     errors = [point["errors"]["n"] for point in points]

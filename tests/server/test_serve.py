@@ -229,3 +229,36 @@ def killed(served: Served, owner: str, ana: str, kept: str) -> None:
         assert session.sql(COUNT, epsilon=0.25, request_id="first").to_json() == kept
     with served.http(owner) as http:
         assert len(http.get("/v1/datasets/visits/log").json()["receipts"]) == 5
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_compose_file_without_docker(tmp_path: Path) -> None:
+    """PostgreSQL keeps the ledger, declarations are read, state is elsewhere: as in deploy/compose.yaml."""
+    from contextlib import closing
+
+    from ledger.postgres_server import PostgresServer
+
+    folder, state = tmp_path / "declarations", tmp_path / "state"
+    answers: set[str] = set()
+    folder.mkdir()
+    declared(folder)
+    with closing(PostgresServer()) as postgres:
+        toml = folder / "visits.toml"
+        toml.write_text(f'{DECLARATION}\n[ledger]\npath = "{postgres.address()}"\n')
+        for start in range(2):
+            with serving(folder, "--state", str(state)) as served:
+                ready(served)
+                if start == 0:
+                    token = served.out[0].strip()
+                with served.http(token) as owner:
+                    opened(owner)
+                    if start == 0:
+                        owner.post("/v1/people", json={"name": "ana", "roles": ["analyst"], "datasets": ["visits"]})
+                        ana = owner.post("/v1/tokens", json={"person": "ana"}).json()["secret"]
+                with so.connect(f"{served.address}/visits", token=ana) as session:
+                    answers.add(session.sql(COUNT, epsilon=0.5, request_id="one").to_json())
+        assert len(answers) == 1
+        assert (state / "web.sqlite3").exists()
+        with Ledger.open(Dataset.load(toml), create=False) as ledger:
+            assert ledger.verify()
+            assert len(ledger.payments) == 1

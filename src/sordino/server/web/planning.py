@@ -175,7 +175,7 @@ class Planner:
         self,
         name: str,
         facts: Facts,
-        analyst: str,
+        analyst: str | None,
         kind: Literal["sql", "suggest"],
         text: str,
         given: Mapping[str, JSON],
@@ -193,7 +193,7 @@ class Planner:
         return found
 
     async def curve(
-        self, name: str, facts: Facts, analyst: str, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
+        self, name: str, facts: Facts, analyst: str | None, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
     ) -> list[JSON]:
         """Error against price."""
         data, meter = self._known(name, facts)[1], facts.meter(analyst)
