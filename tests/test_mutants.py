@@ -25,6 +25,7 @@ ROOMS = (
     "query",
     "relations",
     "release",
+    "server",
     "surface",
     "web",
 )

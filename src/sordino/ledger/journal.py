@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -49,13 +49,27 @@ class _Phase(Enum):
 
 
 @dataclass(eq=False)
+class _Turn:
+    """A thread that waits: whether it is the one that writes for all, and how it is told of a change."""
+
+    leads: bool = False
+    changed: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(eq=False)
 class Wish:
     """A step of one thread that is to be written, and what became of it."""
 
     step: Callable[[], Draft | None]
+    turn: _Turn
     row: Row | None = None
     failure: Exception | None = None
     is_settled: bool = False
+
+    def settle(self) -> None:
+        """Let the thread go on that waits for it."""
+        self.is_settled = True
+        self.turn.changed.set()
 
 
 class Journal:
@@ -75,6 +89,9 @@ class Journal:
         self._guard = threading.RLock()
         self._failed = ""
         self._waiting: deque[Wish] = deque()
+        self._queue = threading.Lock()
+        self._is_led = False
+        """Whether some thread writes for all that wait."""
         self._phase = _Phase.BEFORE
         self._is_ahead = False
         """Whether the state holds entries of a transaction that is not committed yet."""
@@ -95,7 +112,7 @@ class Journal:
         """One thread at a time. A forked child starts afresh: the thread that held the lock may not exist there."""
         if os.getpid() != self._process:
             self._process, self._guard, self.state = os.getpid(), threading.RLock(), State()
-            self._waiting, self._is_ahead = deque(), False
+            self._waiting, self._queue, self._is_led, self._is_ahead = deque(), threading.Lock(), False, False
         return self._guard
 
     @contextlib.contextmanager
@@ -108,9 +125,9 @@ class Journal:
     def write(self, step: Callable[[], Draft | None]) -> Row | None:
         """Catch up as the only writer, let `step` decide, and append what it drafts: durable when this returns.
 
-        Steps of threads that wait here are written together, one after the other in one transaction, by the first of them
-        that gets the lock. After a failure the outcome may be unknown, so nothing more is granted here: the place must be
-        opened again. A step is run again where another process was faster.
+        Steps of threads that wait here are written together, one after the other in one transaction, by one of them. After
+        a failure the outcome may be unknown, so nothing more is granted here: the place must be opened again. A step is run
+        again where another process was faster.
         """
         (wish,) = self.write_all([step])
         if wish.failure is not None:
@@ -118,24 +135,38 @@ class Journal:
         return wish.row
 
     def write_all(self, steps: Iterable[Callable[[], Draft | None]]) -> list[Wish]:
-        """Several such steps, in this order and in one transaction, and what became of each."""
-        wishes, lock = [Wish(step) for step in steps], self.lock()
-        waiting = self._waiting
-        waiting.extend(wishes)
+        """Several such steps, in this order and as far as possible in one transaction, and what became of each."""
+        lock, turn = self.lock(), _Turn()
+        wishes, waiting, owned = [Wish(step, turn) for step in steps], self._waiting, lock._is_owned()  # type: ignore[attr-defined]
+        with self._queue:
+            waiting.extend(wishes)
+            if not self._is_led:
+                self._is_led = turn.leads = True
         try:
-            with lock:
-                while not all(wish.is_settled for wish in wishes):
-                    self._write_together(waiting)
+            while not all(wish.is_settled for wish in wishes):
+                if turn.leads or owned:  # who has the lock already would wait in vain for one who waits for it
+                    with lock:
+                        self._write_together(waiting)
+                else:
+                    turn.changed.wait()
+                    turn.changed.clear()
         finally:
-            for wish in wishes:
-                if not wish.is_settled:  # interrupted: nobody shall write it later
-                    with contextlib.suppress(ValueError):
-                        waiting.remove(wish)
+            with self._queue:
+                for wish in wishes:
+                    if not wish.is_settled:  # interrupted: nobody shall write it later
+                        with contextlib.suppress(ValueError):
+                            waiting.remove(wish)
+                if turn.leads:
+                    self._is_led = bool(waiting)
+                    if waiting:
+                        waiting[0].turn.leads = True
+                        waiting[0].turn.changed.set()
         return wishes
 
     def _write_together(self, waiting: deque[Wish]) -> None:
         """Settle the wishes that wait, as many as go into one transaction; under the lock."""
-        wishes = [waiting.popleft() for _ in range(min(len(waiting), _TOGETHER))]
+        with self._queue:
+            wishes = [waiting.popleft() for _ in range(min(len(waiting), _TOGETHER))]
         self._phase = _Phase.BEFORE
         try:
             written = self._written(wishes)
@@ -151,12 +182,15 @@ class Journal:
                 rule = "the thread that wrote for several was interrupted, and whether this entry was kept is unknown"
                 _refuse(wishes, LedgerUnavailable(self.place, rule, "Ask again with the same request id.", NOT_GRANTED))
             else:
-                waiting.extendleft(reversed(wishes))
+                with self._queue:
+                    waiting.extendleft(reversed(wishes))
             raise
-        for wish in wishes:
-            wish.is_settled = True
-        if written:
-            self._noted()
+        try:
+            if written:
+                self._noted()
+        finally:
+            for wish in wishes:
+                wish.settle()
 
     def _written(self, wishes: Sequence[Wish]) -> bool:
         """Whether any entries were appended, all in one transaction, which is over."""
@@ -308,4 +342,5 @@ def _refuse(wishes: Iterable[Wish], error: Exception) -> None:
     """None of them is granted; each thread raises an error of its own."""
     for wish in wishes:
         own = type(error)(*error.__reduce__()[1]) if isinstance(error, LedgerError) else error
-        wish.row, wish.failure, wish.is_settled = None, own, True
+        wish.row, wish.failure = None, own
+        wish.settle()

@@ -1,0 +1,74 @@
+"""Many clients for one budget: never over, no double draws, and the ledger verifies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from server.served_folder import Served, ask, declare, run
+from sordino.ledger.ledger import Ledger
+from sordino.server.link import Reply
+
+
+def race(folder: Path, clients: int, requests: int, granted: int, answer_time: float) -> None:
+    """Each client asks under ids of which some are shared with others of the same name."""
+    price = Fraction(1, 100)
+    with Served(declare(folder, epsilon=granted / 100, answer_time=answer_time)) as served:
+
+        async def work() -> list[tuple[str, str, Reply]]:
+            async with served.link() as link, served.link() as other:
+                found: list[tuple[str, str, Reply]] = []
+
+                async def resume() -> None:
+                    while True:  # the owner of a busy machine
+                        await asyncio.sleep(0.05)
+                        if link.facts().state == "paused":
+                            await link.resume()
+
+                async def client(number: int) -> None:
+                    mine, name = (link, other)[number % 2], f"analyst {number % 5}"
+                    for place in range(requests):
+                        request = f"{number // 10 if place % 2 else number}/{place}"
+                        for _ in range(50):
+                            reply = await mine.ask(ask(request, analyst=name, epsilon=str(price)))
+                            if "paused" not in str(reply.problem):
+                                break
+                            await asyncio.sleep(0.2)
+                        found.append((name, request, reply))
+
+                owner = asyncio.ensure_future(resume())
+                await asyncio.gather(*map(client, range(clients)))
+                owner.cancel()
+                return found
+
+        found = run(work, 1500)
+        served.kill(15)
+        with Ledger.open(served.dataset) as ledger:
+            assert ledger.verify()
+            payments = ledger.payments
+            assert ledger.spent.pure == price * len(payments)
+        answered = {(name, request): reply.body for name, request, reply in found if reply.status == "answered"}
+        for name, request, reply in found:  # all who asked the same got the same bytes
+            assert reply.status != "answered" or answered[name, request] == reply.body
+        charged = Counter((p.receipt.analyst, p.receipt.request_id) for p in payments)
+        assert set(charged.values()) == {1}
+        assert set(answered) <= set(charged)
+        assert len(payments) <= granted
+        wanted = len({(name, request) for name, request, _ in found})
+        assert len(payments) == min(granted, wanted)
+        assert {str((r.problem or {}).get("code")) for *_, r in found if r.status == "refused"} <= {"budget-exceeded"}
+
+
+def test_a_few_clients_and_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
+    race(tmp_path / "served", 20, 3, 15, 0.08)
+
+
+@pytest.mark.slow
+def test_two_hundred_clients_and_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SORDINO_STATE", str(tmp_path / "state"))
+    race(tmp_path / "served", 200, 50, 2000, 0.03)
