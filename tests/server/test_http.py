@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,9 @@ def test_answers_are_shared_only_by_those_whom_the_owner_lets(home: House) -> No
 
 def test_an_answer_is_not_given_again_after_the_data_or_the_declaration_changed(home: House) -> None:
     home.ask("analyst")
+    assert home.ask("analyst").json()["free"]
+    home.link.edition = "2"
+    assert not home.ask("analyst").json()["free"]
     assert home.ask("analyst").json()["free"]
     changed = {n: replace(t, bounds=replace(t.bounds, rows=3)) for n, t in home.link._dataset.tables.items()}
     home.link._dataset = home.link._dataset.with_tables(changed)
@@ -326,3 +330,20 @@ def test_metrics_are_for_admins_and_tell_no_question(home: House) -> None:
     assert 'sordino_questions_total{dataset="visits",outcome="answered"} 1' in text
     assert "secretville" not in text
     assert home.get("analyst", "/metrics").status_code == 403
+
+
+def test_an_edition_tells_when_files_were_written_and_not_what_is_in_them(tmp_path: Path) -> None:
+    import os
+
+    from sordino.query.dataset import Dataset
+    from sordino.server.engine_worker import edition
+
+    file = tmp_path / "visits.csv"
+    file.write_text("age\n30\n")
+    dataset = Dataset(file, unit="row", columns={"age": {"type": "int", "min": 0, "max": 110}}, budget={"epsilon": 1})
+    first, written = edition(dataset), file.stat()
+    file.write_text("age\n30\n40\n50\n")
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
+    assert edition(dataset) == first
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns + 1_000_000))
+    assert edition(dataset) != first

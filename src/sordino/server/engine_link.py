@@ -189,7 +189,7 @@ def _facts_of(message: Mapping[str, Any], meters: Mapping[str | None, Any], data
     """The facts that an engine process sent."""
     return Facts(
         dataset, message["dialect"], message["answer_time"], message["state"], message["dry_run"], message["sequence"],
-        meters, message["queue"],
+        meters, message["queue"], message["edition"],
     )  # fmt: skip
 
 

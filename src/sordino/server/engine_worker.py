@@ -7,6 +7,7 @@ it: nothing is granted until it was started anew, and has read what the disk rea
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pickle
 import signal
@@ -61,6 +62,21 @@ def opener(dataset: Dataset, served: ServedDataset) -> Opener | None:
     return partial(DuckDB, threads=served.threads, memory=served.memory, longest_text=served.longest_text)
 
 
+def edition(dataset: Dataset) -> str:
+    """Which writing of its files a dataset is: answers that were stored for an earlier one are not given again.
+
+    Privacy: it is when each file was written, by whoever exports it. A hash of what is in it would tell those who ask the
+    same question twice whether anything about anybody has changed.
+    """
+    written = []
+    for table in sorted(dataset.tables.values(), key=lambda table: table.name):
+        if table.source.path is not None:
+            with contextlib.suppress(OSError):
+                status = table.source.path.stat()
+                written.append((table.name, status.st_ino, status.st_mtime_ns))
+    return hashlib.sha256(repr(written).encode()).hexdigest() if written else ""
+
+
 @dataclass(eq=False)
 class _Peer:
     """A web process that is connected."""
@@ -89,6 +105,7 @@ class EngineWorker:
         self._code = 0
         try:
             self._dataset = pickle.dumps(hollow(self._with_public_tables()))
+            self._edition = edition(dataset)
             warm_up(dataset)
             clock = Clock(served.answer_time, time.monotonic())
             overruns = self._after_crash(overruns)
@@ -262,7 +279,7 @@ class EngineWorker:
         facts = {
             "kind": "facts", "dialect": self._session._engine.dialect, "answer_time": self._served.answer_time,
             "state": "paused" if self.slots.overruns.is_paused else "open", "dry_run": self._served.dry_run,
-            "sequence": self._pushes, "queue": self.slots.waiting,
+            "sequence": self._pushes, "queue": self.slots.waiting, "edition": self._edition,
         }  # fmt: skip
         return facts, pickle.dumps(meters)
 

@@ -75,6 +75,8 @@ class Facts:
     meters: Mapping[str | None, TwoMeterFilter] = field(default_factory=dict)
     queue: int = 0
     """How many questions wait, which depends on requests only."""
+    edition: str = ""
+    """Which writing of the source files it is: when the owner wrote them, and nothing of what is in them."""
 
     def meter(self, analyst: str | None) -> TwoMeterFilter:
         """What somebody may still spend, as the ledger's own `meter` says it; a copy, which decides nothing."""
