@@ -321,4 +321,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # threads that wait for peers end with it, and DuckDB's binding does not complain about them
