@@ -136,6 +136,27 @@ def opened(http: httpx.Client, within: float = 40.0) -> None:
     raise AssertionError("the dataset does not open")
 
 
+def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
+    from sordino.errors import InvalidDeclaration
+    from sordino.server.settings import identity_provider, served
+
+    declared(tmp_path)
+    assert identity_provider(tmp_path) is None
+    settings = tmp_path / "serve.toml"
+    text = settings.read_text()
+    whole = '[oidc]\nissuer = "https://i"\nclient_id = "c"\nown_address = "https://o"\n'
+    settings.write_text(text + whole)
+    assert identity_provider(tmp_path) == {"issuer": "https://i", "client_id": "c", "own_address": "https://o"}
+    assert served(tmp_path)[0].answer_time == 0.25
+    for wrong in ('[oidc]\nissuer = "https://i"\n', whole.replace('"c"', "1"), whole + 'client_secret = "x"\n'):
+        settings.write_text(text + wrong)
+        with pytest.raises(InvalidDeclaration):
+            identity_provider(tmp_path)
+    settings.write_text(text + "[odic]\n")
+    with pytest.raises(InvalidDeclaration):
+        served(tmp_path)
+
+
 @pytest.mark.slow
 def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
     declared(tmp_path)
