@@ -45,7 +45,8 @@ class InProcessLink:
         }
         dataset = self.session.dataset.with_tables(tables) if not hasattr(self, "_dataset") else self._dataset
         self._dataset: Dataset = dataset
-        return Facts(dataset, "duckdb", self.answer_time, self.state, False, ledger.anchor().count, meters)
+        count = ledger.anchor().count
+        return Facts(dataset, "duckdb", self.answer_time, self.state, False, count, meters, edition=self.edition)
 
     async def ask(self, ask: Ask) -> Reply:
         self.asked.append(ask)

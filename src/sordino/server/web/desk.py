@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -37,6 +37,7 @@ __all__ = ["Desk", "Report", "meter_view", "question_view", "table_view"]
 
 _MOST_PENDING = 32
 _MOST_POINTS = 50
+_MOST_PLANS = 128
 _LONGEST_WAIT = 60.0
 _RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between tries, if the engine process ended before it said what became of a question."""
@@ -60,6 +61,7 @@ class Desk:
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.late: list[float] = []
         """By how many seconds the last answers left after their ticks."""
+        self._planning: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._events: dict[str, asyncio.Event] = {}
 
@@ -121,7 +123,8 @@ class Desk:
     ) -> dict[str, JSON]:
         """What a question would cost and be like; free."""
         facts = self.link(who, dataset).facts()
-        priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer, shown)
+        with self._one_more_plan(who):
+            priced = await self.planner.priced(dataset, facts, _meter_of(who), kind, text, offer, shown)
         policy = self.store.policy(dataset)
         before = self.store.answered_before(
             dataset, self._same(dataset, facts, kind, priced), lambda one: policy.shares(one, who.name)
@@ -143,8 +146,22 @@ class Desk:
         if {"epsilon", "error"} & offer.keys():
             rule = "a curve goes through prices of its own"
             raise InvalidInput("an offer with a price", rule, "Leave out epsilon and error; name epsilons beside the offer.")
-        meter = facts.meter(who.name)
-        return await self.planner.curve(dataset, facts, who.name, sql, offer, epsilons or _ladder(meter.budget.epsilon))
+        whose = _meter_of(who)
+        points = epsilons or _ladder(facts.meter(whose).budget.epsilon)
+        with self._one_more_plan(who):
+            return await self.planner.curve(dataset, facts, whose, sql, offer, points)
+
+    @contextlib.contextmanager
+    def _one_more_plan(self, who: Principal) -> Iterator[None]:
+        """One person does not keep all others from planning."""
+        if self._planning[who.name] >= _MOST_PLANS:
+            rule = f"at most {_MOST_PLANS} prices are worked out for one person at once"
+            raise Refused(429, "too-many-requests", rule, "Wait for some of them.", headers={"Retry-After": "1"})
+        self._planning[who.name] += 1
+        try:
+            yield
+        finally:
+            self._planning[who.name] -= 1
 
     def budget(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is left for somebody; for those who answer for the dataset also the whole, and everybody's part."""
@@ -188,7 +205,8 @@ class Desk:
             before = self.store.question_of(dataset, who.name, key)
             if before is not None and (before.kind, before.question, before.offer) == (kind, text, dict(offer)):
                 return before
-        priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer)
+        with self._one_more_plan(who):
+            priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer)
         same, now, id_ = self._same(dataset, facts, kind, priced), self.store.clock(), new_id()
         wanted = Question(
             id_, dataset, who.name, key or id_, kind, text, dict(offer), same, priced.epsilon, reason[:2000], "accepted", now
@@ -378,6 +396,11 @@ def question_view(question: Question) -> dict[str, JSON]:
         "location": f"{base}/questions/{question.id}",
         "answer": f"{base}/answers/{question.id}" if question.status == "answered" else None,
     }  # fmt: skip
+
+
+def _meter_of(who: Principal) -> str | None:
+    """Whose budget previews are about: one's own, or for those who do not ask the whole."""
+    return who.name if who.person.roles & {Role.analyst, Role.agent} else None
 
 
 def _ladder(most: Fraction) -> list[str]:
