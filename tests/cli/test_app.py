@@ -20,7 +20,9 @@ from sordino.cli.output import Format, check_target, chosen
 from sordino.cli.streams import say
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ["init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "serve", "docs", "version"]
+COMMANDS = [
+    "init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "serve", "docs", "version",
+]  # fmt: skip
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
