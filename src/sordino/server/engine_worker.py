@@ -10,13 +10,14 @@ import contextlib
 import hashlib
 import os
 import pickle
+import queue
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from sordino.session import Session
 
 __all__ = ["EngineWorker", "hollow", "main", "opener"]
 
+_MOST_UNREAD = 10_000
 _FAILED = 70
 """The exit code of a process that must be started anew."""
 
@@ -77,16 +79,31 @@ def edition(dataset: Dataset) -> str:
     return hashlib.sha256(repr(written).encode()).hexdigest() if written else ""
 
 
-@dataclass(eq=False)
 class _Peer:
-    """A web process that is connected."""
+    """A web process that is connected. What it is sent waits in a line of its own: one that does not read delays nobody."""
 
-    connection: socket.socket
-    lock: threading.Lock
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._line: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._write, name="peer", daemon=True).start()
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        with self.lock, contextlib.suppress(OSError):
-            self.connection.sendall(pack(message, body))
+        """Put a message in the line; one who has not read thousands is given up."""
+        if self._line.qsize() > _MOST_UNREAD:
+            self.close()
+        else:
+            self._line.put(pack(message, body))
+
+    def close(self) -> None:
+        """Let it go."""
+        self._line.put(None)
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            while (message := self._line.get()) is not None:
+                self.connection.sendall(message)
 
 
 class EngineWorker:
@@ -154,7 +171,10 @@ class EngineWorker:
 
     def _watch(self) -> None:
         """A statement that cannot be stopped ends the process: its charge stays, and its owner is asked."""
+        parent = os.getppid()
         while not self._ended.wait(0.05):
+            if os.getppid() != parent:  # nobody looks after it any more
+                self.end()
             if self.slots.late_by > 0.25 * self.slots.clock.answer_time:
                 os._exit(_FAILED)
 
@@ -167,7 +187,7 @@ class EngineWorker:
             if not is_own_user(connection):
                 connection.close()
                 continue
-            threading.Thread(target=self._serve, args=(_Peer(connection, threading.Lock()),), daemon=True).start()
+            threading.Thread(target=self._serve, args=(_Peer(connection),), daemon=True).start()
 
     def _serve(self, peer: _Peer) -> None:
         peer.send({"kind": "dataset"}, self._dataset)
@@ -182,7 +202,7 @@ class EngineWorker:
             pass
         finally:
             self._peers.remove(peer)
-            peer.connection.close()
+            peer.close()
 
     def _handle(self, peer: _Peer, message: Mapping[str, Any]) -> None:
         number_ = message.get("id")
