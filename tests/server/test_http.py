@@ -193,6 +193,18 @@ def test_the_budget_ends_it(home: House) -> None:
     assert home.get("analyst", third["location"].replace("questions", "answers")).status_code == 404
 
 
+def test_a_key_whose_question_was_refused_for_nothing_asks_again(home: House) -> None:
+    home.put("owner", f"{D}/allotments/analyst", {"epsilon": 0.1})
+    refused = home.ask("analyst", key="k").json()
+    assert (refused["status"], refused["problem"]["code"]) == ("refused", "budget-exceeded")
+    home.put("owner", f"{D}/allotments/analyst", {"epsilon": 5})
+    answered = home.ask("analyst", key="k").json()
+    assert (answered["status"], answered["id"], answered["problem"]) == ("answered", refused["id"], None)
+    assert home.ask("analyst", key="k").json()["receipt"] == answered["receipt"]
+    assert home.ask("analyst", "SELECT AVG(age) AS a FROM visits", key="k").status_code == 409
+    assert len(home.link.session.receipts) == 1
+
+
 def test_agents_need_an_own_budget_and_a_cap(home: House) -> None:
     refused = home.ask("agent")
     assert refused.status_code == 422
