@@ -27,6 +27,7 @@ ROOMS = (
     "release",
     "server",
     "surface",
+    "web",
 )
 FEW = (
     "laplace-scale-a-tenth-less",

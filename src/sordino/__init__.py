@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sordino import errors
 
 if TYPE_CHECKING:
-    from sordino import local
+    from sordino import learn, local
     from sordino.accounting.calibrate import largest_count, smallest_scale
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sordino.adaptive.statistical_queries import StatisticalQueries
     from sordino.answer.answer import Answer
     from sordino.audit.entry import audit
+    from sordino.client.remote_session import connect
+    from sordino.learn.stream import Stream
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
     from sordino.mechanisms.above_threshold import AboveThreshold
@@ -132,6 +134,7 @@ _HOME = {
     "SensitivityWitness": "privacy.sensitivity",
     "Session": "session",
     "StatisticalQueries": "adaptive.statistical_queries",
+    "Stream": "learn.stream",
     "SubsampledLoss": "privacy.loss",
     "Table": "query.dataset",
     "Total": "accounting.total",
@@ -144,6 +147,7 @@ _HOME = {
     "coalesce": "query.front.terms",
     "col": "query.front.terms",
     "concat": "query.front.terms",
+    "connect": "client.remote_session",
     "date_diff": "query.front.terms",
     "date_part": "query.front.terms",
     "date_trunc": "query.front.terms",
@@ -177,7 +181,7 @@ _HOME = {
 }
 """Where each name lives. The names of aggregates (`count`, `mean`, ...) are those of `query/aggregates/registry.py`."""
 
-_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "local": "local"}
+_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "learn": "learn", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
 
 __all__ = [
@@ -217,6 +221,7 @@ __all__ = [
     "SensitivityWitness",
     "Session",
     "StatisticalQueries",
+    "Stream",
     "SubsampledLoss",
     "Table",
     "Total",
@@ -230,6 +235,7 @@ __all__ = [
     "coalesce",
     "col",
     "concat",
+    "connect",
     "date_diff",
     "date_part",
     "date_trunc",
@@ -246,6 +252,7 @@ __all__ = [
     "lag",
     "largest_count",
     "lead",
+    "learn",
     "least",
     "lit",
     "local",

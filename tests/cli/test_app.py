@@ -21,8 +21,24 @@ from sordino.cli.streams import say
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
-    "init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "serve", "docs", "version",
-]  # fmt: skip
+    "init",
+    "suggest",
+    "preview",
+    "query",
+    "marginals",
+    "synthesize",
+    "budget",
+    "ledger",
+    "receipt",
+    "report",
+    "explain",
+    "plan",
+    "audit",
+    "serve",
+    "mcp",
+    "docs",
+    "version",
+]
 
 
 def raising(error: BaseException) -> Callable[[], Any]:

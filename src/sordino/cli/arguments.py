@@ -11,7 +11,10 @@ from sordino.cli.declared import toml_files
 __all__ = ["Analyst", "Declaration", "Details", "Yes"]
 
 Declaration = Annotated[
-    str, typer.Argument(metavar="FILE", help="The declaration, such as visits.toml.", autocompletion=toml_files)
+    str,
+    typer.Argument(
+        metavar="FILE", help="The declaration, such as visits.toml; or the address of a server.", autocompletion=toml_files
+    ),
 ]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, where the owner gave sub-budgets.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: I am the owner, and mean it.")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from sordino.cli import remote
 from sordino.cli.arguments import Analyst, Declaration, Details
 from sordino.cli.declared import check_sources, existing_ledger, load
 from sordino.cli.gauges import cost_words, left_words
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
     from sordino.accounting.filters import TwoMeterFilter
     from sordino.answer.answer import Answer
     from sordino.answer.suggestion import Suggestion
+    from sordino.client.remote_session import RemoteSession
     from sordino.query.dataset import Dataset
     from sordino.session import Session
+    from sordino.workloads.marginals import Marginals
+    from sordino.workloads.synthetic import Synthetic
 
-    Paid = TypeVar("Paid", Answer, Suggestion)
+    Paid = TypeVar("Paid", Answer, Suggestion, Marginals, Synthetic)
 
 __all__ = ["INDENT", "answered", "interrupted", "meter_of", "preview", "query", "read_offer", "read_question"]
 
@@ -123,18 +127,31 @@ def preview(
     offer = read_offer(
         epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds, private_bounds
     )  # fmt: skip
-    asked = parse(read_question(sql))
+    text = read_question(sql)
+    if remote.is_address(file):
+        remote.preview(file, text, offer, analyst, INDENT, show_sql=show_sql, details=details)
+        return
+    asked = parse(text)
     dataset = load(file)
     check_sources(dataset)
     meter = meter_of(dataset, analyst)
     cost, complete = Cost.offered(**offer), read_public_tables(dataset, asked)
+    if asked.sets is not None:
+        from sordino.workloads.grouping_sets import plan_grouping_sets
+
+        sets = plan_grouping_sets(asked, complete, cost, meter)
+        if show_sql:
+            say(f"{sets.sql(dialect_of(dataset.tables.values()))};")
+        else:
+            say(folded(f"{sets.explain()}\n  charged      nothing now", INDENT))
+        return
     first = plan_private_bounds(asked, complete, cost, meter) if cost.private_bounds else None
     plan = first or make_plan(asked, complete, cost, meter)
     if show_sql:
         say(f"{plan.sql(dialect_of(dataset.tables.values()))};")
         return
-    text = explain(plan, assuming="add --rows 1000", folded=False, details=details)
-    say(folded(f"{text}\n  charged      nothing now", INDENT))
+    told = explain(plan, assuming="add --rows 1000", folded=False, details=details)
+    say(folded(f"{told}\n  charged      nothing now", INDENT))
 
 
 def query(
@@ -182,7 +199,7 @@ def query(
         epsilon, error, confidence, rows, mechanism, delta, nonnegative, bias, bounds, private_bounds
     )  # fmt: skip
     text = read_question(sql)
-    dataset = load(file)
+    dataset = None if remote.is_address(file) else load(file)
     check_target(output, "--output", dataset)
     _check_plot(plot, dataset)
     if output is not None and plot is not None and Path(output).resolve() == Path(plot).resolve():
@@ -190,7 +207,10 @@ def query(
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
         ask = partial(_asked, text, request, offer)
-        answer, receipt = answered(dataset, request, analyst, ask, details=details)
+        if dataset is None:
+            answer, receipt = remote.answered(file, analyst, ask)
+        else:
+            answer, receipt = answered(dataset, request, analyst, ask, details=details)
         _deliver(answer, form, output, plot, request, formulas=formulas)
     except KeyboardInterrupt:
         raise interrupted(dataset, request, analyst) from None
@@ -200,7 +220,7 @@ def query(
         note(remark)
 
 
-def _asked(text: str, request: str, offer: dict[str, Any], session: Session) -> Answer:
+def _asked(text: str, request: str, offer: dict[str, Any], session: Session | RemoteSession) -> Answer:
     return session.sql(text, request_id=request, **offer)
 
 
@@ -235,14 +255,14 @@ def answered(
     return found[-1]
 
 
-def interrupted(dataset: Dataset, request: str, analyst: str | None = None) -> typer.Exit:
+def interrupted(dataset: Dataset | None, request: str, analyst: str | None = None) -> typer.Exit:
     """The end of a command that was interrupted, after what is to be said about its charge."""
     with _undisturbed():
         note(_after_interrupt(dataset, request, analyst))
     return typer.Exit(INTERRUPTED)
 
 
-def _receipt(answer: Answer | Suggestion, meter: TwoMeterFilter | None, *, again: bool) -> str:
+def _receipt(answer: Answer | Suggestion | Marginals | Synthetic, meter: TwoMeterFilter | None, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt
@@ -291,8 +311,10 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _after_interrupt(dataset: Dataset, request: str, analyst: str | None) -> str:
+def _after_interrupt(dataset: Dataset | None, request: str, analyst: str | None) -> str:
     """What an interrupt left behind in the ledger."""
+    if dataset is None:
+        return f"Interrupted. What was asked goes on at the server: --request-id {request} gives its answer, once."
     with contextlib.suppress(SordinoError):
         ledger = existing_ledger(dataset)
         if ledger is not None:
@@ -308,7 +330,7 @@ def _after_interrupt(dataset: Dataset, request: str, analyst: str | None) -> str
     return "Interrupted. `sordino budget` shows whether it was charged."
 
 
-def _check_plot(plot: str | None, dataset: Dataset) -> None:
+def _check_plot(plot: str | None, dataset: Dataset | None) -> None:
     """Refuse a picture that could not be drawn, before anything is charged."""
     if plot is None:
         return

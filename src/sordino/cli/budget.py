@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import standing
+from sordino.cli import remote, standing
 from sordino.cli.arguments import Analyst, Declaration, Details, Yes
 from sordino.cli.declared import existing_ledger, load
 from sordino.cli.numbers import exact, positive
@@ -58,6 +58,9 @@ def show(
 
     Example: sordino budget visits.toml
     """
+    if remote.is_address(file):
+        remote.show_budget(file, analyst, as_json=form is Form.json)
+        return
     standing.show(file, analyst, everything=all_, as_json=form is Form.json, details=details)
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sordino.cli.declared import own_files
-from sordino.cli.streams import is_terminal
+from sordino.cli.streams import is_terminal, put_text
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer
     from sordino.query.dataset import Dataset
 
-__all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file"]
+__all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file", "write_text"]
 
 _UNBOUNDED = 10**6
 _LONGEST_NAME = 255
@@ -83,7 +83,7 @@ def _parts(answer: Answer) -> tuple[str, list[str]]:
     return (table, below.split("\n")) if table else (text, [])
 
 
-def check_target(path: str | None, option: str, dataset: Dataset) -> None:
+def check_target(path: str | None, option: str, dataset: Dataset | None) -> None:
     """Refuse a file that could not be written, or that belongs to the dataset, before anything is charged."""
     if path is None:
         return
@@ -98,7 +98,7 @@ def check_target(path: str | None, option: str, dataset: Dataset) -> None:
         fault = "its folder does not exist"
     elif not os.access(target if target.exists() else target.parent, os.W_OK):
         fault = "it may not be written to"
-    elif any(_same(target, own) for own in own_files(dataset)):
+    elif dataset is not None and any(_same(target, own) for own in own_files(dataset)):
         fault = "it is the declaration, the ledger or the data"
     if fault:
         raise InvalidInput(f"{option} {path!r}", fault, "Choose another file. Nothing was charged.")
@@ -130,3 +130,11 @@ def write_file(path: str, data: bytes, option: str) -> None:
         if aside is not target:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
+
+
+def write_text(text: str, output: str | None) -> None:
+    """Write a text to a file; by default, and for "-", to standard output."""
+    if output in (None, "-"):
+        put_text(text)
+    elif output is not None:
+        write_file(output, text.encode(), "--output")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sordino.cli import remote
 from sordino.cli.arguments import Analyst, Declaration
 from sordino.cli.ask import INDENT, answered, interrupted, meter_of
 from sordino.cli.declared import check_sources, load
@@ -54,8 +55,11 @@ def suggest(
     asked: dict[str, Any] = {"epsilon": exact(epsilon, "--epsilon"), "columns": column or None, "keys": key or ()}
     if query_epsilon is not None:
         asked["query_epsilon"] = exact(query_epsilon, "--query-epsilon")
-    dataset = load(file)
-    if preview:
+    dataset = None if remote.is_address(file) else load(file)
+    if preview and dataset is None:
+        remote.preview_suggest(file, table, asked, analyst, INDENT)
+        return
+    if preview and dataset is not None:
         from sordino.plan.suggestion import plan_suggestion
 
         check_sources(dataset)
@@ -64,9 +68,12 @@ def suggest(
         return
     request = uuid.uuid4().hex if request_id is None else request_id
     try:
-        found, receipt = answered(
-            dataset, request, analyst, lambda session: session.suggest(table, request_id=request, **asked)
-        )  # fmt: skip
+        if dataset is None:
+            found, receipt = remote.answered(file, analyst, lambda s: s.suggest(table, request_id=request, **asked))
+        else:
+            found, receipt = answered(
+                dataset, request, analyst, lambda session: session.suggest(table, request_id=request, **asked)
+            )  # fmt: skip
     except KeyboardInterrupt:
         raise interrupted(dataset, request, analyst) from None
     put_text(f"{found}\n")

@@ -1,0 +1,1 @@
+"""A session over HTTP: the same methods as a session that holds the data."""

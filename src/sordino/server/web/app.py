@@ -1,0 +1,190 @@
+"""The web application, built from the table of rights: a route without a line in it, or a line without a route, is a bug."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+import sordino
+from sordino.errors import SordinoError
+from sordino.server.accounts.oidc import Provider
+from sordino.server.accounts.people import Principal
+from sordino.server.accounts.rights import RIGHTS, Right
+from sordino.server.accounts.store import Store
+from sordino.server.link import JSON, Link
+from sordino.server.web.desk import Desk, Report
+from sordino.server.web.guard import Guard
+from sordino.server.web.mcp_door import mcp_endpoint
+from sordino.server.web.planning import Planner
+from sordino.server.web.refusals import Refused, as_problem, problem
+from sordino.server.web.routes import Routes
+
+__all__ = ["Web", "create_app"]
+
+_PAGES = {"home_page", "login_page", "login_form", "logout_form", "oidc_login", "oidc_callback", "openapi", "mcp"}
+_STATUS = {"ask": 202, "add_person": 201, "add_token": 201} | dict.fromkeys(
+    ("take_back", "resume", "remove_person", "set_password", "revoke_token"), 204
+)
+
+
+class Web(FastAPI):
+    """The application, with what belongs to it."""
+
+    desk: Desk
+    store: Store
+
+
+def create_app(
+    links: Sequence[Link],
+    store: Store,
+    *,
+    planner: Planner | None = None,
+    provider: Provider | None = None,
+    report: Report | None = None,
+) -> Web:
+    """The web application over some datasets and one file of accounts."""
+    desk, requests = Desk(links, store, planner, report), Counter[tuple[str, int]]()
+    routes = Routes(desk, store, requests, provider)
+    mcp = mcp_endpoint(desk)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        desk.start()
+        try:
+            async with mcp.running():
+                yield
+        finally:
+            await desk.close()
+
+    app = Web(
+        title="Sordino", version=sordino.__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan,
+        description="Questions about sensitive tables, answered with differential privacy within a budget.",
+        redirect_slashes=False,
+    )  # fmt: skip
+    app.desk, app.store = desk, store
+
+    async def openapi(_: Request) -> Response:
+        """This API, as OpenAPI describes it."""
+        return JSONResponse(app.openapi())
+
+    handlers: dict[str, Callable[..., Any]] = {**routes.by_name, "openapi": openapi, "mcp": mcp}
+    if handlers.keys() != RIGHTS.keys():
+        raise AssertionError(f"routes and rights differ: {sorted(handlers.keys() ^ RIGHTS.keys())}")
+    for name, right in RIGHTS.items():
+        if name == "mcp":
+            app.router.routes.append(Route(right.path, _gated(right, mcp), methods=[right.method], name=name))
+            continue
+        app.add_api_route(
+            right.path, handlers[name], methods=[right.method], name=name, operation_id=name,
+            dependencies=[Depends(_gate(right))], include_in_schema=name not in _PAGES, response_class=JSONResponse,
+            response_model=None, status_code=_STATUS.get(name, 200), responses=_responses(right),
+        )  # fmt: skip
+    _tell_security(app)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(SordinoError, _refused)
+    app.add_middleware(Guard, store=store, requests=requests)
+    return app
+
+
+def _gate(right: Right) -> Callable[[Request], Awaitable[None]]:
+    """Lets through whom the table allows."""
+
+    async def check(request: Request) -> None:
+        _expect(right, request.state.who)
+
+    return check
+
+
+def _gated(right: Right, endpoint: Any) -> Any:
+    """The same before an ASGI application."""
+
+    class Gated:
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            _expect(right, scope["state"]["who"])
+            await endpoint(scope, receive, send)
+
+    return Gated()
+
+
+def _expect(right: Right, who: Principal | None) -> None:
+    if right.roles is not None and (who is None or not right.allows(who)):
+        needed = f"it is for {', '.join(sorted(right.roles))}, by a token of scope {str(right.scope)!r}"
+        raise Refused(403, "forbidden", f"your role or your token does not allow this: {needed}")
+
+
+def _responses(right: Right) -> dict[int | str, dict[str, Any]]:
+    told = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    words = {402: "The budget does not allow it", 404: "There is no such thing", 408: "Too slow", 409: "Conflict",
+             413: "The body is too large", 422: "Refused; nothing was charged", 429: "Too many at once",
+             501: "Not available here", 502: "The identity provider failed", 503: "Not available now"}  # fmt: skip
+    if right.roles is not None:
+        words |= {401: "No valid token", 403: "Not allowed"}
+    elif right.path == "/v1/login":
+        words |= {401: "Wrong name or password"}
+    return {status: {"description": text, **told} for status, text in sorted(words.items())}
+
+
+def _tell_security(app: FastAPI) -> None:
+    """The bearer scheme, and the form of problems, in the description of the API."""
+    make = app.openapi
+
+    def told() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            facts = make()
+            parts = facts.setdefault("components", {})
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            texts = {name: {"type": "string"} for name in ("type", "title", "detail", "code", "value", "rule", "hint")}
+            numbers = {name: {"type": "integer"} for name in ("status", "exit")}
+            needed = ["type", "title", "status", "code"]
+            schema = {"type": "object", "properties": {**texts, **numbers}, "required": needed}
+            parts.setdefault("schemas", {})["Problem"] = schema
+            for right in RIGHTS.values():
+                found = facts["paths"].get(right.path, {}).get(right.method.lower())
+                if found is not None and right.roles is not None:
+                    found["security"] = [{"token": []}]
+            app.openapi_schema = facts
+        return app.openapi_schema
+
+    app.openapi = told  # type: ignore[method-assign]
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    if not isinstance(error, Refused | SordinoError):
+        raise TypeError
+    facts = as_problem(error)
+    headers = dict(error.headers) if isinstance(error, Refused) else None
+    return _sent(facts, headers)
+
+
+async def _malformed(_: Request, error: Exception) -> Response:
+    """What is wrong with a request, by place and rule: what was sent is not repeated."""
+    found = error.errors()[:5] if isinstance(error, RequestValidationError) else []
+    places = [f"{'.'.join(str(part)[:40] for part in each['loc'])}: {each['msg'][:200]}" for each in found]
+    rule = "; ".join(places) or "it cannot be read"
+    facts = problem(422, "invalid-request", f"The request is not well formed: {rule}.", rule=rule)
+    return _sent(facts)
+
+
+async def _plain(_: Request, error: Exception) -> Response:
+    """What the framework itself refuses."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    code = {404: "not-found", 405: "method-not-allowed"}.get(status, "invalid-request")
+    headers = dict(getattr(error, "headers", None) or {})
+    rule = {404: "there is no such address", 405: "this address is not used in this way"}.get(status, "it cannot be read")
+    return _sent(problem(status, code, f"{rule}.", rule=rule), headers)
+
+
+def _sent(facts: dict[str, JSON], headers: dict[str, str] | None = None) -> Response:
+    """A problem, in ASCII: what people send may be no proper Unicode."""
+    return Response(json.dumps(facts), int(str(facts["status"])), headers, "application/problem+json")

@@ -1,0 +1,198 @@
+"""What every request passes before and after its route, in one pure ASGI wrapper.
+
+Before: who sends it, a limit on its body and on the time that it takes. After: fixed headers, and a body whose length says
+no more than how many 4 KiB it fills. Whatever fails inside becomes one fixed sentence. One line for each request goes to
+the security log: who, which route, which outcome; never a question, an answer or a literal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import unquote
+
+from sordino.errors import SordinoError
+from sordino.server.accounts.people import Principal
+from sordino.server.accounts.rights import OPEN
+from sordino.server.accounts.store import Store
+from sordino.server.web.refusals import Refused, as_problem
+
+__all__ = ["BLOCK", "COOKIE", "HEADERS", "MOST_BODY", "Guard"]
+
+MOST_BODY = 64 * 1024
+BLOCK = 4096
+COOKIE = "__Host-sordino"
+_BODY_TIME = 10.0
+HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+                                 b"base-uri 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)  # fmt: skip
+_PADDED = (b"application/json", b"application/problem+json", b"text/html", b"text/plain")
+_log = logging.getLogger("sordino.security")
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Guard:
+    """The wrapper around the routes."""
+
+    def __init__(self, app: Any, store: Store, requests: Counter[tuple[str, int]]) -> None:
+        self._app, self._store, self._requests = app, store, requests
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        started, sent = time.monotonic(), _Padded(send, secure=scope.get("scheme") == "https")
+        who: Principal | None = None
+        try:
+            headers = dict(scope["headers"])
+            who = self._who(headers)
+            if who is not None and who.token.page and scope["method"] != "GET" and scope["path"] != "/logout":
+                who = None  # a cookie is sent by browsers on their own: it changes nothing but itself
+            scope.setdefault("state", {})["who"] = who
+            if who is None and scope["path"] not in OPEN:
+                raise Refused(
+                    401, "unauthenticated", "this needs a token", "Send the header Authorization: Bearer sordino_...",
+                    headers={"WWW-Authenticate": 'Bearer realm="sordino"'},
+                )  # fmt: skip
+            length = headers.get(b"content-length", b"0")
+            if not length.isdigit() or len(length) > 9 or int(length) > MOST_BODY:
+                raise _too_large()
+            await self._app(scope, _Limited(receive, started, sent), sent)
+        except (Refused, SordinoError) as error:
+            await sent.problem(error)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # a bug: its text may quote a question
+            _log.error(json.dumps({"event": "failed", "kind": type(error).__name__, "at": _place(error)}))
+            await sent.problem(Refused(500, "unexpected", "something failed inside Sordino", "Please report it."))
+        finally:
+            route = getattr(scope.get("route"), "name", "none")
+            self._requests[route, sent.status] += 1
+            self._tell(scope, who, route, sent.status)
+
+    def _who(self, headers: dict[bytes, bytes]) -> Principal | None:
+        """By a bearer token; or by the cookie of somebody who logged in to the pages, which is good for pages only."""
+        kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if kind:
+            found = self._store.principal(text.strip()) if kind.lower() == "bearer" else None
+            return None if found is None or found.token.page else found
+        for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == COOKIE:
+                found = self._store.principal(unquote(value))
+                return found if found is not None and found.token.page else None
+        return None
+
+    @staticmethod
+    def _tell(scope: MutableMapping[str, Any], who: Principal | None, route: str, status: int) -> None:
+        client = scope.get("client")
+        facts = {
+            "event": "request", "method": scope["method"][:10], "route": route, "status": status,
+            "who": None if who is None else who.name, "token": None if who is None else who.token.id,
+            "from": client[0] if client else None,
+        }  # fmt: skip
+        _log.log(logging.WARNING if status in (401, 403) else logging.INFO, json.dumps(facts))
+
+
+def _too_large() -> Refused:
+    return Refused(
+        413, "body-too-large", f"a request has at most {MOST_BODY // 1024} KiB", "Ask a shorter question.",
+        headers={"Connection": "close"},
+    )  # fmt: skip
+
+
+def _place(error: BaseException) -> str:
+    """Where in the program it failed: a file and a line, no values."""
+    trace, found = error.__traceback__, "?"
+    while trace is not None:
+        found = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+class _Limited:
+    """Receives a body of a limited size within a limited time."""
+
+    def __init__(self, receive: Receive, started: float, sent: _Padded) -> None:
+        self._receive, self._started, self._sent = receive, started, sent
+        self._size, self._whole = 0, False
+
+    async def __call__(self) -> Message:
+        if self._whole:
+            return await self._receive()
+        left = self._started + _BODY_TIME - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), max(left, 0.001))
+        except TimeoutError:
+            rule = f"its body did not arrive within {_BODY_TIME:.0f} seconds"
+            self._sent.instead = Refused(408, "invalid-request", rule, headers={"Connection": "close"})
+            raise self._sent.instead from None
+        self._size += len(message.get("body", b""))
+        if self._size > MOST_BODY:
+            self._sent.instead = _too_large()
+            raise self._sent.instead
+        self._whole = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+
+class _Padded:
+    """Holds a response until it is whole, then sends it with the fixed headers, padded to whole blocks."""
+
+    def __init__(self, send: Send, *, secure: bool) -> None:
+        self._send, self._secure = send, secure
+        self._start: Message | None = None
+        self._body = bytearray()
+        self.status = 0
+        self.instead: Refused | None = None
+        """What is sent in place of whatever the framework makes of a body that broke off."""
+        self._done = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._start = message
+        elif message["type"] == "http.response.body" and self._start is not None:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                await (self._finish(self._start) if self.instead is None else self.problem(self.instead))
+
+    async def problem(self, error: Refused | SordinoError) -> None:
+        """Send a refusal, if nothing was sent yet."""
+        if self._done:
+            return
+        facts = as_problem(error)
+        more = error.headers if isinstance(error, Refused) else {}
+        headers = [(b"content-type", b"application/problem+json")]
+        headers += [(name.lower().encode(), value.encode()) for name, value in more.items()]
+        self._body = bytearray(json.dumps(facts).encode())
+        await self._finish({"type": "http.response.start", "status": facts["status"], "headers": headers})
+
+    async def _finish(self, start: Message) -> None:
+        own = {name for name, _ in HEADERS} | {b"content-length"}
+        headers = [(name.lower(), value) for name, value in start.get("headers", ()) if name.lower() not in own]
+        kind = dict(headers).get(b"content-type", b"")
+        if self._body and kind.split(b";")[0].strip() in _PADDED:
+            self._body += b" " * (-len(self._body) % BLOCK)
+        headers += [*HEADERS, (b"content-length", str(len(self._body)).encode())]
+        if self._secure:
+            headers.append((b"strict-transport-security", b"max-age=31536000"))
+        self.status, self._done = start["status"], True
+        await self._send({"type": "http.response.start", "status": start["status"], "headers": headers})
+        await self._send({"type": "http.response.body", "body": bytes(self._body)})

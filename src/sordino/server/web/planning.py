@@ -1,0 +1,249 @@
+"""Prices without data: plans made from the pushed facts of a dataset, as the engine process would make them.
+
+Everything here is a function of public facts, so that it may take the time it takes. It can run in processes of its own, so
+that a hostile question does not delay the ticks of others: arguments and results are plain values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import math
+import multiprocessing
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeVar
+
+from sordino.accounting.budget_share import BudgetShare
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.bounds_release import rehearse_searches, rehearse_suggestion
+from sordino.errors import InvalidInput, TooLarge
+from sordino.ledger.terms import charge_facts
+from sordino.plan.cost import Cost
+from sordino.plan.plan import Plan, make_plan
+from sordino.plan.private_bounds import plan_private_bounds
+from sordino.plan.suggestion import plan_suggestion
+from sordino.query.dataset import Dataset
+from sordino.query.front.sql import parse
+from sordino.query.front.text import sql_text
+from sordino.query.tree import Query
+from sordino.release import rehearse
+from sordino.server.link import JSON, Facts
+from sordino.server.offers import offer as read_offer
+
+__all__ = ["Planner", "Priced", "curve", "preview", "suggestion"]
+
+T = TypeVar("T")
+_PATIENCE = 20.0
+"""Seconds after which a plan is given up."""
+_KEPT = 1000
+_SUGGEST = {"epsilon", "columns", "keys", "query_epsilon"}
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What a question would cost and be like, in plain values. `question` and `offer` are the same texts for whatever is
+    the same question at the same offer; `epsilon` is what the answer alone satisfies.
+    """
+
+    question: str
+    offer: str
+    epsilon: Fraction
+    view: Mapping[str, JSON]
+
+
+def preview(
+    data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON], shown: str = "text"
+) -> Priced:
+    """The price of one SELECT; `shown` are the longer texts to write: "text", "details", "sql"."""
+    cost, query = Cost.offered(**read_offer(given)), parse(sql)
+    plan = _planned(query, _dataset(data), cost, meter, dialect)
+    view: dict[str, JSON] = {
+        "errors": _errors(plan), "confidence": float(cost.confidence), "mechanism": plan.price.family,
+        "private_keys": plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
+        "charge": dict(charge_facts(plan.charge)), **_share(plan.budget),
+    }  # fmt: skip
+    if "text" in shown:
+        view["text"] = plan.explain()
+    if "details" in shown:
+        view["details"] = plan.explain(details=True)
+    if "sql" in shown:
+        view["sql"] = plan.sql(dialect)
+    return Priced(sql_text(query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
+
+
+def suggestion(
+    data: bytes, dialect: str, meter: TwoMeterFilter, table: str, given: Mapping[str, JSON], shown: str = "text"
+) -> Priced:
+    """The price of a search for bounds."""
+    del shown
+    if unknown := set(given) - _SUGGEST:
+        rule = f"a suggestion takes {', '.join(sorted(_SUGGEST))}"
+        raise InvalidInput(sorted(unknown)[0], rule, "Leave it out.")
+    asked: dict[str, Any] = dict(read_offer(given))
+    if "epsilon" not in asked:
+        raise InvalidInput("no epsilon", "a suggestion has a price", "Pass epsilon 0.1.")
+    plan = plan_suggestion(_dataset(data), meter, table or None, **asked)
+    rehearse_suggestion(plan, dialect)
+    view: dict[str, JSON] = {
+        "errors": {}, "promise": plan.promise, "notes": [], "text": plan.explain(),
+        "charge": dict(charge_facts(plan.charge)), **_share(plan.budget),
+    }  # fmt: skip
+    return Priced(plan.question, plan.offer, plan.epsilon, {"epsilon": str(plan.epsilon), **view})
+
+
+def curve(
+    data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
+) -> list[JSON]:
+    """Error against price: the errors to expect at each epsilon, and which part of the budget that takes."""
+    query, dataset, points = parse(sql), _dataset(data), list[JSON]()
+    for epsilon in epsilons:
+        cost = Cost.offered(**read_offer({**given, "epsilon": epsilon}))
+        plan = _planned(query, dataset, cost, meter, dialect, rehearsed=not points)
+        share = _share(plan.budget)
+        points.append({"epsilon": str(plan.epsilon), "errors": _errors(plan), "mechanism": plan.price.family, **share})
+    return points
+
+
+def _planned(
+    query: Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
+) -> Plan:
+    """As a session plans, without an engine."""
+    first = plan_private_bounds(query, dataset, cost, meter) if cost.private_bounds else None
+    if first is not None:
+        rehearse_searches(first.searched, dialect)
+        for plan in first.rehearsals if rehearsed else ():
+            rehearse(plan, dialect)
+        return first
+    plan = make_plan(query, dataset, cost, meter)
+    if rehearsed:
+        rehearse(plan, dialect)
+    return plan
+
+
+def _errors(plan: Plan) -> dict[str, JSON]:
+    """None where an error depends on data and nothing was assumed, or has no bound."""
+    return {name: None if error is None or not math.isfinite(error) else error for name, error in plan.errors().items()}
+
+
+def _share(budget: BudgetShare) -> dict[str, JSON]:
+    taken = None if budget.taken is None else float(budget.taken)
+    return {"takes": taken, "left": float(budget.left), "fits": budget.fits}
+
+
+@lru_cache(maxsize=64)
+def _dataset(data: bytes) -> Dataset:
+    """Written by this server itself, from what its engine process pushed."""
+    found: Dataset = pickle.loads(data)  # noqa: S301
+    return found
+
+
+class Planner:
+    """Where plans are made: in so many processes of their own, or, with none, in threads of this one."""
+
+    def __init__(self, processes: int = 0) -> None:
+        self._processes = processes
+        self._pool = self._new()
+        self._pickled: dict[str, tuple[Dataset, bytes, str]] = {}
+        self._made: dict[tuple[Any, ...], Priced] = {}
+        """Prices that were worked out: the same question has the same price until something is charged."""
+
+    def _new(self) -> Executor:
+        if not self._processes:
+            return ThreadPoolExecutor(2, "plan")
+        return ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _quietly)
+
+    def _known(self, name: str, facts: Facts) -> tuple[Dataset, bytes, str]:
+        found = self._pickled.get(name)
+        if found is None or found[0] is not facts.dataset:
+            data = pickle.dumps(facts.dataset)
+            declared = hashlib.sha256(repr((dict(facts.dataset.tables), facts.dry_run)).encode()).hexdigest()
+            found = self._pickled[name] = (facts.dataset, data, declared)
+        return found
+
+    def edition(self, name: str, facts: Facts) -> str:
+        """What answers depend on beside question and offer: the declaration, and which data it is about."""
+        return f"{self._known(name, facts)[2]}:{facts.edition}"
+
+    async def priced(
+        self,
+        name: str,
+        facts: Facts,
+        analyst: str | None,
+        kind: Literal["sql", "suggest"],
+        text: str,
+        given: Mapping[str, JSON],
+        shown: str = "",
+    ) -> Priced:
+        """The price of a question of somebody, by the newest facts."""
+        make, data, meter = preview if kind == "sql" else suggestion, self._known(name, facts)[1], facts.meter(analyst)
+        key = (self.edition(name, facts), name, meter, kind, text, repr(sorted(given.items())), shown)
+        found = self._made.get(key)
+        if found is None:
+            found = await self._run(partial(make, data, facts.dialect, meter, text, given, shown))
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+            self._made[key] = found
+        return found
+
+    async def curve(
+        self, name: str, facts: Facts, analyst: str | None, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
+    ) -> list[JSON]:
+        """Error against price."""
+        data, meter = self._known(name, facts)[1], facts.meter(analyst)
+        return await self._run(partial(curve, data, facts.dialect, meter, sql, given, epsilons))
+
+    async def _run(self, make: Callable[[], T]) -> T:
+        pool = self._pool
+        try:
+            return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, make), _PATIENCE)
+        except TimeoutError:
+            self._replace(pool)
+            rule = "its plan takes too long to make"
+            raise TooLarge("this question", rule, "Ask for fewer groups, or in simpler terms.") from None
+        except BrokenProcessPool:
+            self._replace(pool)
+            raise TooLarge("this question", "its plan could not be made", "Ask in simpler terms.") from None
+        except RecursionError:
+            raise TooLarge("this question", "it is nested too deeply", "Ask in simpler terms.") from None
+
+    def _replace(self, pool: Executor) -> None:
+        """A process that is stuck is ended; those who wait beside it are told that their plan could not be made."""
+        if self._pool is pool:
+            self._pool = self._new()
+            _end(pool)
+
+    def close(self) -> None:
+        """End the processes."""
+        _end(self._pool)
+
+
+def _end(pool: Executor) -> None:
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        with contextlib.suppress(Exception):
+            process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _quietly() -> None:
+    """A planning process leaves interrupts to the one that started it, and ends with it, however that ends."""
+    import signal
+    import threading
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    import os
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)

@@ -1,0 +1,479 @@
+"""The handlers of all routes, by the names in the table of rights. Each is thin: what it does is in `desk.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any
+
+from fastapi import Header, Path, Query, Request, Response
+
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import readable
+from sordino.server.accounts.oidc import Provider
+from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
+from sordino.server.accounts.policy import DAY, Caps, Policy
+from sordino.server.accounts.secrets_of_people import Passwords
+from sordino.server.accounts.store import Store
+from sordino.server.link import ANYBODY, JSON
+from sordino.server.offers import number
+from sordino.server.web import pages
+from sordino.server.web.bodies import (
+    Allot,
+    CurveOf,
+    Decision,
+    Login,
+    NewPerson,
+    NewToken,
+    Password,
+    PreviewBody,
+    QuestionOf,
+    Rules,
+)
+from sordino.server.web.desk import Desk, question_view
+from sordino.server.web.guard import COOKIE
+from sordino.server.web.refusals import Refused
+
+__all__ = ["Routes", "reply"]
+
+DatasetName = Annotated[str, Path(min_length=1, max_length=200)]
+QuestionId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
+AnalystName = Annotated[str, Path(min_length=1, max_length=200)]
+Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for an outcome.")]
+After = Annotated[int, Query(ge=0, le=2**53)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+_SESSION = 12 * 3600.0
+_STATE = "__Host-sordino-login"
+"""The cookie that ties a login at the identity provider to the browser that began it."""
+_OWNERS_MAKE = frozenset((Role.analyst, Role.agent, Role.auditor))
+
+
+def reply(body: JSON, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """JSON."""
+    return Response(json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json")
+
+
+def _who(request: Request) -> Principal:
+    found = request.state.who
+    if not isinstance(found, Principal):
+        raise Refused(401, "unauthenticated", "this needs a token")
+    return found
+
+
+class Routes:
+    """All handlers; `self.by_name` is what the app mounts."""
+
+    def __init__(
+        self, desk: Desk, store: Store, requests: Counter[tuple[str, int]], provider: Provider | None = None
+    ) -> None:
+        self._desk, self._store, self._requests, self._provider = desk, store, requests, provider
+        self._passwords = Passwords()
+        self.by_name: dict[str, Callable[..., Any]] = {
+            name: getattr(self, name)
+            for name in (
+                "healthz", "login", "oidc_login", "oidc_callback", "home_page", "login_page", "login_form", "logout_form",
+                "me", "datasets", "dataset", "preview", "curve", "ask", "questions", "question", "answer", "receipts",
+                "budget", "allotments", "allot", "take_back", "policy", "set_policy", "approvals", "decide", "resume", "log",
+                "report", "people", "add_person", "remove_person", "set_password", "tokens", "add_token", "revoke_token",
+                "metrics",
+            )
+        }  # fmt: skip
+
+    async def healthz(self) -> Response:
+        """Whether the web process answers; it says nothing about datasets."""
+        return reply({"status": "ok"})
+
+    async def me(self, request: Request) -> Response:
+        """Who one is, and what one's token allows."""
+        who = _who(request)
+        return reply({**_person(who.person), "token": _token(who.token)})
+
+    # datasets and prices
+
+    async def datasets(self, request: Request) -> Response:
+        """The datasets that are open to one."""
+        return reply({"datasets": self._desk.datasets(_who(request))})
+
+    async def dataset(self, request: Request, dataset: DatasetName) -> Response:
+        """What is declared about a dataset: tables, columns, bounds. Nothing of it is computed from data."""
+        return reply(self._desk.describe(_who(request), dataset))
+
+    async def preview(self, request: Request, dataset: DatasetName, body: PreviewBody) -> Response:
+        """What a question would cost and how exact its answer would be. Free; no data are read."""
+        found = await self._desk.preview(
+            _who(request), dataset, body.kind, body.question, body.offer, " ".join(body.show)
+        )  # fmt: skip
+        return reply(found)
+
+    async def curve(self, request: Request, dataset: DatasetName, body: CurveOf) -> Response:
+        """Error against price: what to expect at several epsilons. Free."""
+        epsilons = None if body.epsilons is None else [str(number("epsilon", each)) for each in body.epsilons]
+        points = await self._desk.curve(_who(request), dataset, body.question, body.offer, epsilons)
+        return reply({"points": points})
+
+    async def budget(self, request: Request, dataset: DatasetName) -> Response:
+        """What is left: for one who asks, their part; for owners and auditors the whole, and everybody's part."""
+        return reply(self._desk.budget(_who(request), dataset))
+
+    # questions
+
+    async def ask(
+        self,
+        request: Request,
+        dataset: DatasetName,
+        body: QuestionOf,
+        idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+    ) -> Response:
+        """Ask a question: 202, and where its outcome will be. The same Idempotency-Key is asked and charged once."""
+        question = await self._desk.ask(
+            _who(request), dataset, body.kind, body.question, body.offer, key=idempotency_key, reason=body.reason,
+            fresh=body.fresh,
+        )  # fmt: skip
+        view = question_view(question)
+        return reply(view, 202, {"Location": str(view["location"])})
+
+    async def questions(self, request: Request, dataset: DatasetName) -> Response:
+        """One's own questions, the newest first."""
+        who = _who(request)
+        self._desk.link(who, dataset)
+        return reply({"questions": [question_view(each) for each in self._store.questions(dataset, who.name)]})
+
+    async def question(self, request: Request, dataset: DatasetName, question: QuestionId, wait: Wait = 0) -> Response:
+        """What became of a question; with `wait` as soon as there is an outcome, which is at a tick."""
+        found = self._desk.question(_who(request), dataset, question)
+        return reply(question_view(await self._desk.wait(found, wait)))
+
+    async def answer(self, request: Request, dataset: DatasetName, question: QuestionId, wait: Wait = 0) -> Response:
+        """The stored answer, byte by byte as it was released; spaces behind it are padding."""
+        found = await self._desk.wait(self._desk.question(_who(request), dataset, question), wait)
+        if found.body is None:
+            rule = f"this question has no answer: it is {found.status}"
+            raise Refused(409 if found.open else 404, "conflict" if found.open else "not-found", rule)
+        return Response(found.body, media_type="application/json")
+
+    async def receipts(
+        self, request: Request, dataset: DatasetName, after: After = 0, limit: Limit = 100
+    ) -> Response:  # fmt: skip
+        """One's own charges, oldest first."""
+        found = await self._desk.receipts(_who(request), dataset, after, limit, everybody=False)
+        return reply({"receipts": found})
+
+    # what owners and auditors do
+
+    async def log(
+        self, request: Request, dataset: DatasetName, after: After = 0, limit: Limit = 100
+    ) -> Response:  # fmt: skip
+        """All charges, oldest first."""
+        found = await self._desk.receipts(_who(request), dataset, after, limit, everybody=True)
+        return reply({"receipts": found})
+
+    async def report(self, request: Request, dataset: DatasetName) -> Response:
+        """The page for the data-protection officer."""
+        return Response(await self._desk.report_page(_who(request), dataset), media_type="text/html")
+
+    async def allotments(self, request: Request, dataset: DatasetName) -> Response:
+        """Everybody's part of the budget, and caps."""
+        who = _who(request)
+        parts = self._desk.budget(who, dataset).get("by_analyst") or {}
+        found: dict[str, JSON] = {}
+        for name, meter in parts.items() if isinstance(parts, Mapping) else ():
+            caps = self._store.caps(dataset, name)
+            own = {} if caps is None else {"per_question": _said(caps.per_question), "per_day": _said(caps.per_day)}
+            found[name] = {**meter, **own} if isinstance(meter, Mapping) else meter
+        return reply({"allotments": found})
+
+    async def allot(self, request: Request, dataset: DatasetName, analyst: AnalystName, body: Allot) -> Response:
+        """Give somebody a part of the budget ("*": everybody without one), and caps."""
+        caps = Caps(_amount("per_question", body.per_question), _amount("per_day", body.per_day))
+        if analyst == ANYBODY and caps != Caps():
+            rule = "caps for everybody are rules of the dataset"
+            raise InvalidInput("caps for '*'", rule, "Set them with PUT .../policy.")
+        await self._desk.allot(_who(request), dataset, analyst, body.epsilon, body.delta, caps if caps != Caps() else None)
+        return reply({"analyst": analyst, "epsilon": body.epsilon, "delta": body.delta})
+
+    async def take_back(self, request: Request, dataset: DatasetName, analyst: AnalystName) -> Response:
+        """Take a part of the budget back; what was spent stays spent."""
+        await self._desk.allot(_who(request), dataset, analyst, None, None, None)
+        return Response(status_code=204)
+
+    async def policy(self, request: Request, dataset: DatasetName) -> Response:
+        """The owner's rules."""
+        self._desk.link(_who(request), dataset)
+        return reply(_policy(self._store.policy(dataset)))
+
+    async def set_policy(self, request: Request, dataset: DatasetName, body: Rules) -> Response:
+        """Put rules in force: caps, approval above a price, who shares answers."""
+        self._desk.link(_who(request), dataset)
+        caps = Caps(_amount("per_question", body.per_question), _amount("per_day", body.per_day))
+        policy = Policy(_amount("approval_above", body.approval_above), frozenset(body.sharing), caps)
+        await asyncio.to_thread(self._store.set_policy, dataset, policy)
+        return reply(_policy(policy))
+
+    async def approvals(self, request: Request, dataset: DatasetName) -> Response:
+        """Questions that wait for an owner, with reason and price."""
+        self._desk.link(_who(request), dataset)
+        found: list[JSON] = [
+            {"id": each.id, "analyst": each.analyst, "question": each.question, "kind": each.kind,
+             "offer": dict(each.offer), "price": str(each.price), "reason": each.reason, "created": each.created}
+            for each in self._store.waiting(dataset)
+        ]  # fmt: skip
+        return reply({"approvals": found})
+
+    async def decide(self, request: Request, dataset: DatasetName, question: QuestionId, body: Decision) -> Response:
+        """Approve or deny a question that waits."""
+        done = self._desk.decide(_who(request), dataset, question, approve=body.approve, note=body.note)
+        return reply({"id": done.id, "status": done.status, "note": done.note})
+
+    async def resume(self, request: Request, dataset: DatasetName) -> Response:
+        """End a pause: the dataset is asked again."""
+        await self._desk.link(_who(request), dataset).resume()
+        return Response(status_code=204)
+
+    # people
+
+    async def people(self, request: Request) -> Response:
+        """All accounts; an owner sees those who have to do with the same datasets."""
+        who = _who(request)
+        found = [each for each in self._store.people() if _keeps(who, each)]
+        return reply({"people": [{**_person(each), "subject": self._store.subject_of(each.name)} for each in found]})
+
+    async def add_person(self, request: Request, body: NewPerson) -> Response:
+        """Open an account. Owners open those of analysts, agents and auditors of their own datasets."""
+        who = _who(request)
+        person = Person(body.name, frozenset(body.roles), _datasets(body.datasets))
+        if not _keeps(who, person):
+            rule = "an owner opens accounts of analysts, agents and auditors, for datasets of their own"
+            raise Refused(403, "forbidden", rule, "Let an admin open it.")
+        hashed = None if body.password is None else await asyncio.to_thread(self._passwords.hashed, body.password)
+        await asyncio.to_thread(self._store.add_person, person)
+        if hashed is not None:
+            await asyncio.to_thread(self._store.set_password, person.name, hashed)
+        if body.subject is not None:
+            await asyncio.to_thread(self._store.bind_subject, person.name, body.subject)
+        return reply(_person(person), 201)
+
+    async def remove_person(self, request: Request, name: AnalystName) -> Response:
+        """Close an account and all its tokens, at once."""
+        who, person = _who(request), self._store.person(name)
+        if person is None or not _keeps(who, person):
+            raise Refused(404, "not-found", "there is no such account that is yours to close", value=repr(name))
+        await asyncio.to_thread(self._store.close_person, name)
+        return Response(status_code=204)
+
+    async def set_password(self, request: Request, body: Password) -> Response:
+        """Set one's own password."""
+        hashed = await asyncio.to_thread(self._passwords.hashed, body.password)
+        await asyncio.to_thread(self._store.set_password, _who(request).name, hashed)
+        return Response(status_code=204)
+
+    async def tokens(self, request: Request) -> Response:
+        """One's own tokens; for admins everybody's. A token itself is never shown again."""
+        who = _who(request)
+        return reply({"tokens": [_token(each) for each in self._store.tokens(None if _is_admin(who) else who.name)]})
+
+    async def add_token(self, request: Request, body: NewToken) -> Response:
+        """Make a token; it is shown here and never again. It allows no more than the token with which it is made."""
+        who = _who(request)
+        target = self._store.person(body.person or who.name)
+        if target is None or not target.active or (target.name != who.name and not _keeps(who, target)):
+            raise Refused(404, "not-found", "there is no such account that is yours to keep", value=repr(body.person))
+        scopes, datasets = frozenset(body.scopes), _datasets(body.datasets)
+        if target.name != who.name and Scope.manage not in who.token.scopes:
+            raise Refused(403, "forbidden", "tokens of others are made with a token of scope 'manage'")
+        if target.name == who.name:
+            scopes &= who.token.scopes
+            datasets = who.token.datasets if datasets == EVERYWHERE else datasets
+            if not scopes or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
+                raise Refused(403, "forbidden", "a token makes none that allows more than itself")
+        add = self._store.add_token
+        text, token = await asyncio.to_thread(add, target.name, body.label, scopes, datasets, body.days * DAY)
+        return reply({**_token(token), "secret": text}, 201)
+
+    async def revoke_token(
+        self, request: Request, token: Annotated[str, Path(min_length=1, max_length=64)]
+    ) -> Response:  # fmt: skip
+        """End a token of one's own, or as an admin anybody's; at once."""
+        who = _who(request)
+        if not await asyncio.to_thread(self._store.revoke, token, None if _is_admin(who) else who.name):
+            raise Refused(404, "not-found", "there is no such token of yours", value=repr(token))
+        return Response(status_code=204)
+
+    async def login(self, body: Login) -> Response:
+        """A token for twelve hours, for a name and a password."""
+        text, token = await self._logged_in(body.name, body.password, page=False)
+        return reply({**_token(token), "secret": text})
+
+    async def _logged_in(self, name: str, password: str, *, page: bool) -> tuple[str, Token]:
+        if not self._passwords.allowed(name):
+            rule = "too many tries for this name"
+            raise Refused(429, "too-many-requests", rule, "Wait a minute.", headers={"Retry-After": "60"})
+        stored = self._store.password_of(name)
+        if not await asyncio.to_thread(self._passwords.matches, stored, password):
+            raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
+        return await self._session(name, page=page)
+
+    async def _session(self, name: str, *, page: bool) -> tuple[str, Token]:
+        scopes = frozenset(Scope) if not page else frozenset((Scope.read, Scope.audit))
+        label = "pages" if page else "login"
+        return await asyncio.to_thread(
+            lambda: self._store.add_token(name, label, scopes, EVERYWHERE, _SESSION, page=page)
+        )  # fmt: skip
+
+    # identity provider
+
+    async def oidc_login(self) -> Response:
+        """Log in at the identity provider of this server."""
+        address, state = await self._expect_provider().begin()
+        cookie = f"{_STATE}={state}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600"
+        return Response(status_code=303, headers={"Location": address, "Set-Cookie": cookie})
+
+    async def oidc_callback(
+        self,
+        request: Request,
+        code: Annotated[str, Query(max_length=4000)] = "",
+        state: Annotated[str, Query(max_length=200)] = "",
+    ) -> Response:
+        """Where the identity provider sends people back: their account's pages open."""
+        provider = self._expect_provider()
+        if not hmac.compare_digest(request.cookies.get(_STATE, "").encode(), state.encode("utf-8", "replace")):
+            raise Refused(403, "forbidden", "this login did not begin in this browser", "Log in again.")
+        subject = await provider.finish(code, state)
+        person = self._store.by_subject(subject)
+        if person is None:
+            rule = "the identity provider knows you, and this server has no account for you"
+            raise Refused(403, "forbidden", rule, "Let an admin open one.")
+        text, _ = await self._session(person.name, page=True)
+        return _sent_home(text)
+
+    def _expect_provider(self) -> Provider:
+        if self._provider is None:
+            raise Refused(404, "not-found", "this server has no identity provider")
+        return self._provider
+
+    # pages
+
+    async def home_page(self, request: Request) -> Response:
+        """The datasets that are open to one, and what is left."""
+        who = request.state.who
+        if not isinstance(who, Principal):
+            return Response(status_code=303, headers={"Location": "/login"})
+        shown: list[tuple[Mapping[str, JSON], Mapping[str, JSON] | None]] = []
+        for each in self._desk.datasets(who):
+            if isinstance(each, Mapping):
+                open_ = each.get("state") != "starting"
+                shown.append((each, self._desk.budget(who, str(each["name"])) if open_ else None))
+        return Response(pages.home(who.name, sorted(who.person.roles), shown), media_type="text/html")
+
+    async def login_page(self) -> Response:
+        """The form to log in."""
+        return Response(pages.login(provider=self._provider is not None), media_type="text/html")
+
+    async def login_form(self, request: Request) -> Response:
+        """Log in to the pages."""
+        _expect_own_origin(request)
+        fields = pages.form_fields(await request.body())
+        try:
+            text, _ = await self._logged_in(fields.get("name", ""), fields.get("password", ""), page=True)
+        except Refused as error:
+            again = pages.login(provider=self._provider is not None, wrong=error.rule)
+            return Response(again, error.status, media_type="text/html")
+        return _sent_home(text)
+
+    async def logout_form(self, request: Request) -> Response:
+        """Log out of the pages."""
+        _expect_own_origin(request)
+        who = request.state.who
+        if isinstance(who, Principal) and who.token.page:
+            await asyncio.to_thread(self._store.revoke, who.token.id)
+        cookie = f"{COOKIE}=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0"
+        return Response(status_code=303, headers={"Location": "/login", "Set-Cookie": cookie})
+
+    async def metrics(self) -> Response:
+        """Numbers for whoever runs the server, in the text form of Prometheus; none is about one question."""
+        return Response(self._metrics(), media_type="text/plain; version=0.0.4")
+
+    def _metrics(self) -> str:
+        lines = ["# TYPE sordino_requests_total counter"]
+        lines += [f'sordino_requests_total{{route="{r}",status="{s}"}} {n}' for (r, s), n in sorted(self._requests.items())]
+        lines.append("# TYPE sordino_questions_total counter")
+        outcomes = sorted(self._desk.outcomes.items())
+        lines += [f'sordino_questions_total{{dataset="{_label(d)}",outcome="{o}"}} {n}' for (d, o), n in outcomes]
+        late = sorted(self._desk.late)
+        if late:
+            lines.append("# TYPE sordino_late_seconds summary")
+            for part in (0.5, 0.99):
+                lines.append(f'sordino_late_seconds{{quantile="{part}"}} {late[int(part * (len(late) - 1))]:.6f}')
+        lines.append(f"sordino_time_seconds {time.time():.0f}")
+        return "\n".join(lines) + "\n"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _sent_home(text: str) -> Response:
+    cookie = f"{COOKIE}={text}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={int(_SESSION)}"
+    return Response(status_code=303, headers={"Location": "/", "Set-Cookie": cookie})
+
+
+def _expect_own_origin(request: Request) -> None:
+    """Forms are sent from this server's own pages only."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    own = {f"{scheme}://{request.headers.get('host', '')}" for scheme in ("http", "https")}
+    if site not in (None, "same-origin", "none") or (origin is not None and origin not in own):
+        raise Refused(403, "forbidden", "this form was sent from another site")
+
+
+def _is_admin(who: Principal) -> bool:
+    return Role.admin in who.person.roles and Scope.manage in who.token.scopes
+
+
+def _keeps(who: Principal, person: Person) -> bool:
+    """Whether somebody keeps an account: admins all; owners those without their own power, for datasets of their own."""
+    if Role.admin in who.person.roles:
+        return True
+    own = who.person.datasets
+    return person.roles <= _OWNERS_MAKE and (own == EVERYWHERE or (bool(person.datasets) and person.datasets <= own))
+
+
+def _datasets(names: list[str]) -> frozenset[str]:
+    return EVERYWHERE if "*" in names else frozenset(names)
+
+
+def _person(person: Person) -> dict[str, JSON]:
+    roles: list[JSON] = [str(role) for role in sorted(person.roles)]
+    return {"name": person.name, "roles": roles, "datasets": sorted(person.datasets), "active": person.active}
+
+
+def _token(token: Token) -> dict[str, JSON]:
+    scopes: list[JSON] = [str(scope) for scope in sorted(token.scopes)]
+    return {
+        "id": token.id, "person": token.person, "label": token.label, "scopes": scopes,
+        "datasets": sorted(token.datasets), "created": token.created, "expires": token.expires, "revoked": token.revoked,
+    }  # fmt: skip
+
+
+def _amount(name: str, value: int | float | str | None) -> Fraction | None:
+    """A price of a rule, read exactly, from zero on."""
+    if value is None:
+        return None
+    read = Fraction(str(number(name, value)))
+    if not 0 <= read <= 10**6:
+        raise InvalidInput(f"{name}={value}", "a price is an epsilon from 0 to a million", "Pass a number such as 0.1.")
+    return read
+
+
+def _said(amount: Fraction | None) -> str | None:
+    return None if amount is None else readable(amount)
+
+
+def _policy(policy: Policy) -> dict[str, JSON]:
+    return {
+        "approval_above": _said(policy.approval_above), "per_question": _said(policy.caps.per_question),
+        "per_day": _said(policy.caps.per_day), "sharing": sorted(policy.sharing),
+    }  # fmt: skip

@@ -1,0 +1,160 @@
+"""Tokens, passwords and pages: what is kept, what ends, and what strangers can try."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.house import House, add, house
+from sordino.errors import InvalidInput
+from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
+from sordino.server.accounts.secrets_of_people import PREFIX, Passwords, new_token
+from sordino.server.accounts.store import Store
+
+ALL = frozenset(Scope)
+
+
+@pytest.fixture
+def home() -> Iterator[House]:
+    with house() as found:
+        yield found
+
+
+def test_tokens_have_256_bits_and_are_all_different() -> None:
+    found = {new_token() for _ in range(1000)}
+    assert len(found) == 1000
+    assert all(len(token) == len(PREFIX) + 43 for token in found)
+    ones = sum(bin(int.from_bytes(token.encode(), "big")).count("1") for token in found)
+    assert ones > 0
+
+
+def test_the_file_holds_no_token_and_no_password_and_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "web.sqlite3"
+    store = Store(path)
+    token = add(store, "ana", Role.analyst)
+    password = "a long sentence of mine"
+    store.set_password("ana", Passwords().hashed(password))
+    assert store.principal(token) is not None
+    store.close()
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert token.encode() not in held
+    assert token.removeprefix(PREFIX).encode() not in held
+    assert password.encode() not in held
+    assert b"$argon2id$" in held
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_token_expires_and_can_be_revoked(home: House) -> None:
+    now = home.store.clock()
+    assert home.get("analyst", "/v1/me").status_code == 200
+    home.store.clock = lambda: now + 31 * 86_400
+    assert home.get("analyst", "/v1/me").status_code == 401
+    home.store.clock = lambda: now
+    made = home.post("analyst", "/v1/tokens", {"label": "notebook"}).json()
+    home.tokens["second"] = made["secret"]
+    assert home.get("second", "/v1/me").json()["token"]["label"] == "notebook"
+    assert home.http.delete(f"/v1/tokens/{made['id']}", headers=home.as_("other")).status_code == 404
+    assert home.get("second", "/v1/me").status_code == 200
+    assert home.http.delete(f"/v1/tokens/{made['id']}", headers=home.as_("analyst")).status_code == 204
+    assert home.get("second", "/v1/me").status_code == 401
+    listed = home.get("analyst", "/v1/tokens").text
+    assert made["secret"] not in listed
+    assert home.get("analyst", "/v1/tokens").json()["tokens"][-1]["revoked"]
+
+
+def test_a_change_by_another_process_is_seen_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "web.sqlite3"
+    one, other = Store(path), Store(path)
+    token = add(one, "ana", Role.analyst)
+    assert other.principal(token) is not None
+    assert one.principal(token) is not None
+    other.close_person("ana")
+    assert one.principal(token) is None
+    one.close()
+    other.close()
+
+
+def test_a_newer_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "web.sqlite3"
+    Store(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 9")
+    connection.close()
+    with pytest.raises(InvalidInput, match="newer Sordino"):
+        Store(path)
+
+
+def test_a_closed_account_stays_closed_and_its_name_is_not_given_again() -> None:
+    store = Store()
+    token = add(store, "ana", Role.analyst)
+    assert store.close_person("ana")
+    assert not store.close_person("ana")
+    assert store.principal(token) is None
+    with pytest.raises(InvalidInput, match="Choose another name"):
+        store.add_person(Person("ana", frozenset((Role.analyst,))))
+    with pytest.raises(InvalidInput, match="no open account"):
+        store.add_token("ana", "", ALL, EVERYWHERE, 100)
+    store.close()
+
+
+def test_logging_in_with_a_password(home: House) -> None:
+    password = "correct horse battery"
+    home.put("analyst", "/v1/me/password", {"password": "short"}).json()["rule"].index("12")
+    assert home.put("analyst", "/v1/me/password", {"password": password}).status_code == 204
+    token = home.http.post("/v1/login", json={"name": "analyst", "password": password}).json()["secret"]
+    assert home.http.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).json()["name"] == "analyst"
+    wrong = home.http.post("/v1/login", json={"name": "analyst", "password": password + "!"})
+    unknown = home.http.post("/v1/login", json={"name": "nobody at all", "password": password})
+    assert wrong.status_code == unknown.status_code == 401
+    assert wrong.json() == unknown.json()
+
+
+def test_five_tries_a_minute_and_name() -> None:
+    now = [0.0]
+    passwords = Passwords(lambda: now[0])
+    assert [passwords.allowed("ana") for _ in range(7)] == [True] * 5 + [False] * 2
+    assert passwords.allowed("bob")
+    now[0] = 61
+    assert passwords.allowed("ana")
+
+
+def test_too_many_logins_are_told_to_wait(home: House) -> None:
+    found = [home.http.post("/v1/login", json={"name": "x", "password": "wrong wrong"}).status_code for _ in range(6)]
+    assert found == [401] * 5 + [429]
+
+
+def test_pages_by_cookie(home: House) -> None:
+    home.put("owner", "/v1/me/password", {"password": "correct horse battery"})
+    assert home.http.get("/", follow_redirects=False).headers["location"] == "/login"
+    wrong = home.http.post("/login", data={"name": "owner", "password": "<b>no"}, follow_redirects=False)
+    assert wrong.status_code == 401
+    form = {"name": "owner", "password": "correct horse battery"}
+    foreign = home.http.post("/login", data=form, headers={"Origin": "https://evil.test"}, follow_redirects=False)
+    assert foreign.status_code == 403
+    done = home.http.post("/login", data=form, headers={"Origin": "https://sordino.test"}, follow_redirects=False)
+    cookie = done.headers["set-cookie"]
+    assert done.status_code == 303
+    assert cookie.startswith("__Host-sordino=")
+    assert all(word in cookie for word in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"))
+    secret = cookie.partition("=")[2].partition(";")[0]
+    page = home.http.get("/")
+    assert "visits" in page.text
+    assert "100.0 %" in page.text
+    # a browser sends a cookie by itself: it reads, and changes nothing
+    assert home.http.put("/v1/datasets/visits/policy", json={}).status_code == 401
+    assert home.http.get("/v1/me", headers={"Authorization": f"Bearer {secret}"}).status_code == 401
+    assert home.http.post("/logout", follow_redirects=False).status_code == 303
+    home.http.cookies.set("__Host-sordino", secret)
+    assert home.http.get("/", follow_redirects=False).headers["location"] == "/login"
+
+
+def test_names_are_escaped_in_pages(home: House) -> None:
+    name = "<script>alert(1)</script>"
+    add(home.store, name, Role.owner)
+    text, _ = home.store.add_token(name, "", ALL, EVERYWHERE, 1000, page=True)
+    page = home.http.get("/", headers={"Cookie": f"__Host-sordino={text}"}).text
+    assert name not in page
+    assert "&lt;script&gt;" in page

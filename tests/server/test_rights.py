@@ -1,0 +1,164 @@
+"""Every route with every role: who gets in, by real requests; and what the table says, spelled out a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from server.house import COUNT, House, add, house
+from sordino.server.accounts.people import EVERYWHERE, Role, Scope
+from sordino.server.accounts.rights import RIGHTS, Right
+
+SPELLED_OUT = """
+healthz          open
+openapi          open
+login            open
+oidc_login       open
+oidc_callback    open
+home_page        open
+login_page       open
+login_form       open
+logout_form      open
+me               admin owner analyst agent auditor  read
+datasets               owner analyst agent auditor  read
+dataset                owner analyst agent auditor  read
+preview                owner analyst agent auditor  read
+curve                  owner analyst agent auditor  read
+ask                          analyst agent          ask
+questions                    analyst agent          ask
+question                     analyst agent          ask
+answer                       analyst agent          ask
+receipts                     analyst agent          ask
+budget                 owner analyst agent auditor  read
+allotments             owner               auditor  audit
+allot                  owner                        manage
+take_back              owner                        manage
+policy                 owner analyst agent auditor  read
+set_policy             owner                        manage
+approvals              owner               auditor  audit
+decide                 owner                        manage
+resume                 owner                        manage
+log                    owner               auditor  audit
+report                 owner               auditor  audit
+people           admin owner                        manage
+add_person       admin owner                        manage
+remove_person    admin owner                        manage
+set_password     admin owner analyst agent auditor  read
+tokens           admin owner analyst agent auditor  read
+add_token        admin owner analyst agent auditor  read
+revoke_token     admin owner analyst agent auditor  read
+metrics          admin                              manage
+mcp                          analyst agent          ask
+"""
+BODIES = {
+    "preview": {"question": COUNT, "offer": {"epsilon": 0.1}},
+    "curve": {"question": COUNT, "epsilons": [0.1]},
+    "ask": {"question": COUNT, "offer": {"epsilon": 0.1}},
+    "allot": {"epsilon": 5, "per_question": 1},
+    "set_policy": {},
+    "decide": {"approve": True},
+    "add_person": {"name": "*", "roles": ["analyst"], "datasets": ["visits"]},
+    "set_password": {"password": "short"},
+    "add_token": {"days": 1},
+    "login": {"name": "nobody", "password": "x"},
+    "mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[House]:
+    with house() as found:
+        yield found
+
+
+def test_the_table_is_as_it_is_meant() -> None:
+    for line in SPELLED_OUT.strip().splitlines():
+        name, *words = line.split()
+        right = RIGHTS[name]
+        if words == ["open"]:
+            assert right.roles is None
+        else:
+            assert right.roles == frozenset(map(Role, words[:-1])), name
+            assert right.scope == words[-1], name
+    assert len(SPELLED_OUT.strip().splitlines()) == len(RIGHTS)
+
+
+def send(home: House, name: str, right: Right, headers: dict[str, str]) -> int:
+    path = right.path.format(dataset="visits", question="0" * 32, analyst="agent", name="nobody", token="none")
+    accept = {"Accept": "application/json, text/event-stream"} if name == "mcp" else {}
+    body = BODIES.get(name) if right.method in ("POST", "PUT") else None
+    found = home.http.request(right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False)
+    return found.status_code
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_a_route_lets_in_whom_the_table_names_and_nobody_else(home: House, name: str) -> None:
+    right = RIGHTS[name]
+    assert (send(home, name, right, {}) in (401,)) == (right.roles is not None or name in ("login", "login_form"))
+    assert send(home, name, right, {"Authorization": "Bearer sordino_" + "A" * 43}) == 401 or right.roles is None
+    for role in Role:
+        status = send(home, name, right, home.as_(role))
+        if right.roles is None:
+            assert status not in (403, 500)
+        elif role in right.roles:
+            assert status not in (401, 403, 405, 500), (name, role)
+        else:
+            assert status == 403, (name, role)
+
+
+def test_a_token_of_a_smaller_scope_allows_less(home: House) -> None:
+    for scope in Scope:
+        for role in Role:
+            text, _ = home.store.add_token(role, "small", frozenset((scope,)), EVERYWHERE, 1000)
+            for name, right in RIGHTS.items():
+                if right.roles is not None and role in right.roles and name not in ("add_token", "set_password"):
+                    status = send(home, name, right, {"Authorization": f"Bearer {text}"})
+                    assert (status == 403) == (right.scope != scope), (name, role, scope)
+
+
+def test_a_token_for_one_dataset_does_not_see_another(home: House) -> None:
+    text, _ = home.store.add_token("analyst", "narrow", frozenset(Scope), frozenset(("elsewhere",)), 1000)
+    headers = {"Authorization": f"Bearer {text}"}
+    assert home.http.get("/v1/datasets", headers=headers).json()["datasets"] == []
+    assert home.http.get("/v1/datasets/visits", headers=headers).status_code == 404
+    home.tokens["narrow"] = text
+    for right in RIGHTS.values():
+        if "{dataset}" in right.path and right.roles is not None and Role.analyst in right.roles:
+            name = next(key for key, value in RIGHTS.items() if value is right)
+            assert send(home, name, right, headers) == 404, name
+
+
+def test_owners_keep_accounts_of_their_own_datasets_only(home: House) -> None:
+    home.tokens["small"] = add(home.store, "small", Role.owner, datasets=frozenset(("visits",)))
+    fine = {"name": "ana", "roles": ["analyst"], "datasets": ["visits"]}
+    assert home.post("small", "/v1/people", fine).status_code == 201
+    assert home.post("small", "/v1/people", fine).status_code == 422  # names are given once
+    for body in (
+        {"name": "eve", "roles": ["admin"], "datasets": ["visits"]},
+        {"name": "eve", "roles": ["analyst", "owner"], "datasets": ["visits"]},
+        {"name": "eve", "roles": ["analyst"], "datasets": ["visits", "elsewhere"]},
+        {"name": "eve", "roles": ["analyst"], "datasets": ["*"]},
+        {"name": "eve", "roles": ["analyst"]},
+    ):
+        assert home.post("small", "/v1/people", body).status_code == 403, body
+    assert home.post("small", "/v1/tokens", {"person": "admin"}).status_code == 404
+    assert home.http.delete("/v1/people/admin", headers=home.as_("small")).status_code == 404
+    made = home.post("small", "/v1/tokens", {"person": "ana", "scopes": ["read", "ask"]})
+    assert made.status_code == 201
+    home.tokens["ana"] = made.json()["secret"]
+    assert home.get("ana", "/v1/datasets/visits").status_code == 200
+    assert home.http.delete("/v1/people/ana", headers=home.as_("small")).status_code == 204
+    assert home.get("ana", "/v1/datasets/visits").status_code == 401
+
+
+def test_a_token_makes_none_that_allows_more(home: House) -> None:
+    text, _ = home.store.add_token("analyst", "read", frozenset((Scope.read,)), frozenset(("visits",)), 1000)
+    home.tokens["reader"] = text
+    made = home.post("reader", "/v1/tokens", {"scopes": ["read", "ask"], "datasets": ["*"]}).json()
+    assert (made["scopes"], made["datasets"]) == (["read"], ["visits"])
+    assert home.post("reader", "/v1/tokens", {"scopes": ["ask"]}).status_code == 403
+    assert home.post("reader", "/v1/tokens", {"datasets": ["visits", "elsewhere"]}).status_code == 403
+    narrow, _ = home.store.add_token("owner", "read", frozenset((Scope.read,)), EVERYWHERE, 1000)
+    home.tokens["narrow owner"] = narrow
+    assert home.post("narrow owner", "/v1/tokens", {"person": "analyst"}).status_code == 403
