@@ -19,10 +19,10 @@ def test_public_names_are_pinned() -> None:
         "GaussianLoss", "GaussianMixtureLoss", "Holdout", "KeySelection", "Laplace", "LaplaceLoss", "Ledger", "Loss",
         "Mechanism", "MixedLoss", "NegativeBinomialRuns", "Neighbors", "NoisyMax", "Odometer", "Plan", "PoissonRuns",
         "RandomizedResponse", "RenyiLoss", "SampledFiniteLoss", "SensitivityWitness", "Session", "StatisticalQueries",
-        "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "WithoutReplacementLoss", "ZcdpFilter", "ZcdpLoss", "any",
-        "audit", "bucket", "coalesce", "col", "concat", "connect", "date_diff", "date_part", "date_trunc", "day",
+        "Stream", "SubsampledLoss", "Table", "Total", "TwoMeterFilter", "WithoutReplacementLoss", "ZcdpFilter", "ZcdpLoss",
+        "any", "audit", "bucket", "coalesce", "col", "concat", "connect", "date_diff", "date_part", "date_trunc", "day",
         "delta_if_fixed_in_advance", "divergence", "epsilon_if_fixed_in_advance", "errors", "every", "first_value",
-        "global_sensitivity", "greatest", "group", "lag", "largest_count", "lead", "least", "lit", "local", "max",
+        "global_sensitivity", "greatest", "group", "lag", "largest_count", "lead", "learn", "least", "lit", "local", "max",
         "mechanism_from_json", "min", "month", "quarter", "rounded_sensitivity", "row_number", "smallest_scale",
         "time_bucket", "total", "truncated_poisson", "week", "when", "year",
     ]  # fmt: skip
@@ -77,24 +77,30 @@ def test_releasing_needs_neither_scipy_nor_altair() -> None:
 ALLOWED = {
     "__main__.py": {"cli"},
     "session.py": {
-        "release", "bounds_release", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy", "errors",
+        "release", "bounds_release", "workloads", "ledger", "engines", "plan", "query", "answer", "accounting", "privacy",
+        "errors",
+    },
+    "workloads": {
+        "workloads", "release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "accounting", "privacy",
+        "errors",
     },
     "bounds_release.py": {"release", "answer", "ledger", "engines", "plan", "query", "mechanisms", "errors"},
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-        "audit", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
-        "errors",
+        "audit", "local", "session", "workloads", "release", "engines", "plan", "query", "answer", "mechanisms",
+        "accounting", "privacy", "errors",
     },
     "client": {"client", "server", "answer", "ledger", "query", "accounting", "privacy", "errors"},
     "cli": {
-        "cli", "client", "server", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query",
-        "answer", "mechanisms", "accounting", "privacy", "errors",
+        "cli", "client", "server", "audit", "local", "adaptive", "session", "workloads", "release", "ledger", "engines",
+        "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "server": {
-        "server", "session", "release", "bounds_release", "ledger", "engines", "plan", "query", "answer", "mechanisms",
-        "accounting", "privacy", "errors",
+        "server", "audit", "session", "workloads", "release", "bounds_release", "ledger", "engines", "plan", "query",
+        "answer", "mechanisms", "accounting", "privacy", "errors",
     },
+    "learn": {"learn", "ledger", "mechanisms", "accounting", "privacy", "errors"},
     "ledger": {"ledger", "query", "accounting", "privacy", "errors"},
     "engines": {"engines", "plan", "query", "privacy", "errors"},
     "plan": {"plan", "query", "mechanisms", "accounting", "privacy", "errors"},
@@ -146,6 +152,8 @@ def test_every_mechanism_has_its_proof_beside_it() -> None:
         assert "Theorem" in (folder / f"{name}.md").read_text()
     for name in ("protocols", "heavy_hitters", "repeated", "shuffled"):
         assert "Theorem" in (SOURCE / "local" / f"{name}.md").read_text()
+    for name in ("step", "gpu_noise", "stream"):
+        assert "Theorem" in (SOURCE / "learn" / f"{name}.md").read_text()
     for name in ("holdout", "statistical_queries", "transfer"):
         assert "Theorem" in (SOURCE / "adaptive" / f"{name}.md").read_text()
 

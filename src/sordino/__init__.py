@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sordino import errors
 
 if TYPE_CHECKING:
-    from sordino import local
+    from sordino import learn, local
     from sordino.accounting.calibrate import largest_count, smallest_scale
     from sordino.accounting.charge import Charge
     from sordino.accounting.filters import TwoMeterFilter, ZcdpFilter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sordino.answer.answer import Answer
     from sordino.audit.entry import audit
     from sordino.client.remote_session import connect
+    from sordino.learn.stream import Stream
     from sordino.ledger.anchor import Anchor
     from sordino.ledger.ledger import Ledger
     from sordino.mechanisms.above_threshold import AboveThreshold
@@ -133,6 +134,7 @@ _HOME = {
     "SensitivityWitness": "privacy.sensitivity",
     "Session": "session",
     "StatisticalQueries": "adaptive.statistical_queries",
+    "Stream": "learn.stream",
     "SubsampledLoss": "privacy.loss",
     "Table": "query.dataset",
     "Total": "accounting.total",
@@ -179,7 +181,7 @@ _HOME = {
 }
 """Where each name lives. The names of aggregates (`count`, `mean`, ...) are those of `query/aggregates/registry.py`."""
 
-_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "local": "local"}
+_MODULES = {"audit": "audit", "divergence": "privacy.divergence", "learn": "learn", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
 
 __all__ = [
@@ -219,6 +221,7 @@ __all__ = [
     "SensitivityWitness",
     "Session",
     "StatisticalQueries",
+    "Stream",
     "SubsampledLoss",
     "Table",
     "Total",
@@ -249,6 +252,7 @@ __all__ = [
     "lag",
     "largest_count",
     "lead",
+    "learn",
     "least",
     "lit",
     "local",

@@ -14,12 +14,12 @@ import contextlib
 import copy
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.charge import Charge
@@ -52,6 +52,13 @@ from sordino.query.front.text import sql_text
 from sordino.query.offer import Offer, takes_offer
 from sordino.query.tree import Join, Query, Rows, Source, Subquery, UnionAll
 from sordino.release import rehearse, release
+from sordino.workloads.grouping_sets import GroupingSetsPlan, plan_grouping_sets, rehearse_rows
+from sordino.workloads.marginals import Marginals
+from sordino.workloads.plan import MarginalsOffer, MarginalsPlan, plan_workload
+from sordino.workloads.release import rehearse_marginals, release_marginals
+from sordino.workloads.synthesis import rehearse_synthesis, synthesize
+from sordino.workloads.synthesis_plan import SynthesisOffer, SynthesisPlan, plan_synthesis
+from sordino.workloads.synthetic import Synthetic
 
 __all__ = ["Asking", "Planned", "Session"]
 
@@ -155,6 +162,7 @@ class Session:
         self._opened: Session = self
         """The session that opened engine and ledger; another one for those made by `as_analyst`."""
         self._public: dict[str, Table] = {}
+        self._done: float | None = None
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
@@ -221,6 +229,9 @@ class Session:
         request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(cost), self.analyst)
 
         def planned() -> Planned:
+            if query.sets is not None:
+                sets = self._plan_sets(query, cost)
+                return Planned(sets.charge, sets.statements, partial(self._answered_sets, sets))
             plan = self._plan(query, cost)
             first = plan.first_statements if isinstance(plan, PrivateBounds) else plan.statements
             return Planned(plan.charge, first, lambda receipt, run: self._released(plan, receipt, run).to_json())
@@ -311,6 +322,90 @@ class Session:
     def _suggested(self, plan: SuggestionPlan, receipt: Receipt, run: Run) -> str:
         return suggested(found_bounds(plan.searched, self._exacts(plan.statements, run)), plan, receipt).to_json()
 
+    def marginals(
+        self,
+        columns: Sequence[ColumnLike] | Mapping[str, ColumnLike],
+        *,
+        request_id: str | None = None,
+        **asked: Unpack[MarginalsOffer],
+    ) -> Marginals:
+        """All tables of `ways` columns, or the given `tables`, from one charge and one pass over the rows; they agree.
+
+        `columns` are names, or expressions by name such as {"decade": bucket("age", 10)}; all their values must be public.
+        `weights` say how much the variance of a table counts: numbers by table, or a function of its names and number of
+        cells. Of the columns in `ranges` or `prefixes` sums of neighbouring values are asked for: their noise is spread over
+        a hierarchy. `max_rows` is how many rows of one person count, in all tables together.
+
+        Privacy: all tables together satisfy (epsilon, the ledger's delta), by Gaussian noise (workloads/residuals.md).
+        """
+        plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+
+        def planned() -> Planned:
+            rehearse_marginals(plan, self._engine.dialect)
+            return Planned(plan.charge, plan.statements, lambda _, run: self._marginals(plan, run).to_json())
+
+        paid = Asking(self, request, planned).paid()
+        return Marginals.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def preview_marginals(
+        self, columns: Sequence[ColumnLike] | Mapping[str, ColumnLike], **asked: Unpack[MarginalsOffer]
+    ) -> MarginalsPlan:
+        """What `marginals` would run and cost, and the error of every cell; free, and no data are read."""
+        plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
+        rehearse_marginals(plan, self._engine.dialect)
+        return plan
+
+    def synthesize(
+        self, table: str | Question | None = None, *, request_id: str | None = None, **asked: Unpack[SynthesisOffer]
+    ) -> Synthetic:
+        """Synthetic rows of a table with the declared columns, types and ranges, and a report of their own quality.
+
+        `rows` is their number, about that of the table by default; `columns` those wanted, all by default. Numbers and dates
+        with many values are modelled in buckets and drawn evenly within them. The report has a noisy error, with an
+        interval, for every column, every pair and some triples. `table` may also be rows made of tables, such as one for
+        each person: session.table("visits").per_person(age=so.max("age")).
+
+        Privacy: rows and report together satisfy (epsilon, the ledger's delta), by Gaussian noise
+        (workloads/synthesis.md). A person with several rows counts with at most `max_rows` of them.
+        """
+        plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
+        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+
+        def planned() -> Planned:
+            rehearse_synthesis(plan, self._engine.dialect)
+            return Planned(plan.charge, plan.statements, lambda _, run: self._synthesized(plan, run))
+
+        paid = Asking(self, request, planned).paid()
+        return Synthetic.from_json((paid.answer or b"").decode(), paid.receipt)
+
+    def preview_synthesize(self, table: str | Question | None = None, **asked: Unpack[SynthesisOffer]) -> SynthesisPlan:
+        """What `synthesize` would measure and cost; free, and no data are read."""
+        plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
+        rehearse_synthesis(plan, self._engine.dialect)
+        return plan
+
+    def _synthesized(self, plan: SynthesisPlan, run: Run) -> str:
+        def tell(done: float) -> None:
+            self._done = done
+
+        try:
+            return synthesize(plan, lambda statements: self._exacts(statements, run), tell).to_json()
+        finally:
+            self._done = None
+
+    def _plan_sets(self, query: Query, cost: Cost) -> GroupingSetsPlan:
+        plan = plan_grouping_sets(query, self._completed(query), cost, self.ledger.meter(self.analyst))
+        rehearse_marginals(plan.workload, self._engine.dialect)
+        rehearse_rows(plan)
+        return plan
+
+    def _answered_sets(self, plan: GroupingSetsPlan, receipt: Receipt, run: Run) -> str:
+        return plan.answer(self._marginals(plan.workload, run), receipt).to_json()
+
+    def _marginals(self, plan: MarginalsPlan, run: Run) -> Marginals:
+        return release_marginals(self._exacts(plan.statements, run)[0], plan)
+
     def snapshot(self, statements: Sequence[Statement]) -> AbstractContextManager[Run]:
         """One question to the engine; refuses, before anything is charged, where it could not answer."""
         self._expect_open()
@@ -334,7 +429,10 @@ class Session:
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
         """What a query would run and cost; free, and no data are read but public tables."""
-        return self._plan(parse(query) if isinstance(query, str) else query, Cost.offered(**offer))
+        asked, cost = parse(query) if isinstance(query, str) else query, Cost.offered(**offer)
+        if asked.sets is not None:
+            return cast("Plan", self._plan_sets(asked, cost))  # it says the same of itself, in the same words
+        return self._plan(asked, cost)
 
     def _plan(self, query: Query, cost: Cost) -> Plan:
         meter, dialect, complete = self.ledger.meter(self.analyst), self._engine.dialect, self._completed(query)
@@ -378,7 +476,7 @@ class Session:
     @property
     def progress(self) -> float | None:
         """How far the query is that another thread is running, from 0 to 1; None if nothing is known of it."""
-        return self._engine.progress
+        return self._engine.progress if self._done is None else self._done
 
     def interrupt(self) -> None:
         """Stop the query that another thread is running: it fails, and its charge is forfeited."""

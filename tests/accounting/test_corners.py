@@ -10,6 +10,7 @@ import pytest
 from flint import arb, fmpq, fmpq_poly
 
 import sordino as so
+from first_of import first_of
 from sordino.accounting import bracket
 from sordino.accounting.closed_forms import rdp
 from sordino.accounting.total import Total
@@ -149,7 +150,7 @@ def exact_response_epsilon(odds: Fraction, categories: int, uses: int, delta: Fr
         return float(((p - wanted) / q).log())
 
 
-@pytest.mark.parametrize("truth", ["0.35", "0.45", "0.5", "0.55", "0.6", "0.7", "0.85"])
+@pytest.mark.parametrize("truth", first_of(3, ["0.35", "0.5", "0.85", "0.45", "0.55", "0.6", "0.7"]))
 def test_four_hundred_responses_of_four_categories_are_narrow_at_every_delta(truth: str) -> None:
     """Once 429.66 for 424.50, and up to 45 % too much: a tilt was capped, and the grid missed where delta is decided."""
     chance = F(truth)

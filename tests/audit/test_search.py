@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from first_of import first_of
 from sordino.audit.paper.report import Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.bounds import predicted
@@ -25,7 +26,7 @@ def sparse_vector(epsilon: float, limit: float, answer: float, seed: int, thresh
     return mechanism
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", first_of(1, [0, 1]))
 def test_a_broken_sparse_vector_is_found_without_its_worst_pair(seed: int) -> None:
     """DP-Sniper's variant 4, whose truth is 1.75 times the claim; the worst pairs are two of fourteen."""
     mechanism = sparse_vector(0.5, 4, 4 / 3, seed)

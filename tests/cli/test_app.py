@@ -20,7 +20,25 @@ from sordino.cli.output import Format, check_target, chosen
 from sordino.cli.streams import say
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ["init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "docs", "version"]
+COMMANDS = [
+    "init",
+    "suggest",
+    "preview",
+    "query",
+    "marginals",
+    "synthesize",
+    "budget",
+    "ledger",
+    "receipt",
+    "report",
+    "explain",
+    "plan",
+    "audit",
+    "serve",
+    "mcp",
+    "docs",
+    "version",
+]
 
 
 def raising(error: BaseException) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from sordino.query.meaning.reading import read
 from sordino.query.typed import Typed
 from sordino.query.types import Number
 
-KINDS = {"tables": plans_of_tables, "relations": plans_of_relations}
+KINDS: dict[str, Any] = {"tables": plans_of_tables, "relations": plans_of_relations}
 
 
 @cache
@@ -50,8 +50,15 @@ def adapter(request: pytest.FixtureRequest) -> Iterator[Adapter]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_integers(kind: str, adapter: Adapter) -> None:
-    """150 plans of each kind."""
-    assert _wrong(kind, adapter, range(30), 5) == []
+    """150 plans of each kind, of those that the engine does not take long to analyse."""
+    seen: Counter[str] = Counter()
+    found: list[str] = []
+    for seed in count():
+        found += differences(adapter, bench(), KINDS[kind], seed, 10, seen, getattr(adapter, "longest_quick", None))
+        if seen["plans"] >= 150:
+            break
+    print(dict(seen))
+    assert found == []
 
 
 @pytest.mark.slow
@@ -157,8 +164,7 @@ def _qualified(sql: exp.Expression) -> exp.Expression:
 
 def _wrong(kind: str, adapter: Adapter, seeds: range, queries: int) -> list[str]:
     seen: Counter[str] = Counter()
-    made: Any = KINDS[kind]
-    found = list(chain(*(differences(adapter, bench(), made, seed, queries, seen) for seed in seeds)))
+    found = list(chain(*(differences(adapter, bench(), KINDS[kind], seed, queries, seen) for seed in seeds)))
     print(dict(seen))
     assert seen["plans"] == len(seeds) * queries
     return found

@@ -12,6 +12,7 @@ import pytest
 
 import sordino as so
 from engine_plug import Plug
+from first_of import first_of
 from sordino.audit.replayed.distances import exactly, moved
 from sordino.engines import public_tables
 from sordino.errors import EngineFailed, InvalidInput
@@ -242,8 +243,8 @@ def test_two_public_rows_with_one_key_lose_no_row_of_the_answer() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.parametrize("neighbors", first_of(1, ["add_remove", "replace"]))
+@pytest.mark.parametrize("seed", first_of(1, range(3)))
 def test_neighbours_have_the_same_plan_and_differ_within_its_sensitivity(seed: int, mechanism: Any, neighbors: str) -> None:
     sql = "SELECT name, country, COUNT(*) AS n, COUNT(DISTINCT plane) AS p FROM flights JOIN airlines USING (carrier) "
     sql += "GROUP BY name, country"

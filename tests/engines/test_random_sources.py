@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine_reference import named_only, reference
+from first_of import first_of
 from query_cases import Questions, World, neighbor, random_rows, random_world
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.replayed.distances import Exactly, exactly, moved
@@ -97,7 +98,7 @@ def sums(dataset: Dataset, plan: Plan) -> Exactly:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", first_of(2, range(6)))
 def test_misleading_sources_give_the_sums_of_plain_rows(kind: str, seed: int, tmp_path: Path) -> None:
     rng = random.Random(1000 * seed + list(SOURCES).index(kind))
     world = random_world(rng)

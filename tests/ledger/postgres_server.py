@@ -76,6 +76,11 @@ class PostgresServer:
         name = "" if ledger is None else f"&ledger={quote(ledger, safe='')}"
         return f"postgresql://{who}@/{database}?host={self._folder}{name}"
 
+    @property
+    def process(self) -> int:
+        """The number of the process that all others of the server descend from."""
+        return int((self._data / "postmaster.pid").read_text().splitlines()[0])
+
     def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
         """A connection of the administrator."""
         return psycopg.connect(self.address(database=database), autocommit=True)

@@ -13,6 +13,7 @@ from flint import arb
 from scipy.special import ndtr
 
 import sordino as so
+from first_of import first_of
 from sordino.accounting.closed_forms import rdp, zcdp
 from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
@@ -191,7 +192,7 @@ def test_a_curve_between_its_orders_bounds_every_release_that_has_it(alpha: str)
 # integer noise
 
 
-@pytest.mark.parametrize("scale", ["1/3", "2", "5/2"])
+@pytest.mark.parametrize("scale", first_of(2, ["1/3", "2", "5/2"]))
 @pytest.mark.parametrize("shift", [1, 3])
 @pytest.mark.parametrize("kind", [so.DiscreteLaplaceLoss, so.DiscreteGaussianLoss])
 def test_integer_noise_is_enumerated(kind: type, shift: int, scale: str) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy
+from benchmarks.processor import measure_in_turn
 from benchmarks.suites.engines.shapes import MAKE, QUESTIONS, ROWS, WARDS
-from benchmarks.timing import MILLISECONDS, clock_in_turn, row
+from benchmarks.timing import row
 from pyqrlew import Dataset
 
 sys.path.insert(0, "tests/ledger")
@@ -27,8 +28,8 @@ def main() -> None:
             connection.execute("VACUUM ANALYZE visits")
             for name, query in QUESTIONS.items():
                 with row("PostgreSQL", name, rows=ROWS) as fields:
-                    (timing,) = clock_in_turn(partial(ask, declared(), connection, query), runs=5, budget_seconds=120)
-                    fields.update(timing.time(MILLISECONDS))
+                    call = partial(ask, declared(), connection, query)
+                    fields.update(*measure_in_turn(call, runs=3, roots=(server.process,)))
     finally:
         server.close()
 

@@ -4,7 +4,8 @@ import sys
 import warnings
 from functools import partial
 
-from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, MAKE, QUESTIONS, ROWS
+from benchmarks.processor import measure_in_turn
+from benchmarks.suites.engines.shapes import BY_HAND, COLUMNS, MAKE, QUESTIONS, ROWS, ours_beside
 from benchmarks.timing import MILLISECONDS, clock_in_turn, row
 
 import sordino as so
@@ -30,8 +31,7 @@ def main() -> None:
                 ):
                     asked = [partial(session.sql, query, epsilon=1, bias=bias) for bias in (False, True)]
                     calls = [partial(hand.execute, written), *asked]
-                    plain, ours, measured = clock_in_turn(*calls, runs=5, budget_seconds=120)
-                    fields.update(ours.time(MILLISECONDS), by_hand=plain.seconds * 1e3, measured=measured.seconds * 1e3)
+                    fields.update(ours_beside(*measure_in_turn(*calls, runs=3, roots=(server.process,))))
                 with (
                     so.Session(dataset(server.address(), "few")) as session,
                     row("PostgreSQL", f"{name}, fixed cost") as fields,

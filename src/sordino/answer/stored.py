@@ -27,7 +27,7 @@ from sordino.query.having import Cell
 if TYPE_CHECKING:
     from sordino.ledger.receipt import Receipt
 
-__all__ = ["VERSION", "csv_text", "dump", "load", "records"]
+__all__ = ["VERSION", "csv_text", "dump", "load", "records", "stored_value", "value_of"]
 
 VERSION = 1
 _FIELDS = {"columns", "confidence", "notes", "privacy"}
@@ -187,6 +187,16 @@ def _stored(value: object) -> Any:
         case _:
             rule = "the keys of an answer are texts, numbers, truth values, dates, moments or NULL"
             raise InvalidInput(f"a key of type {type(value).__name__}", rule, "Convert it to one of them.")
+
+
+def stored_value(value: object) -> Any:
+    """A value of a key as JSON."""
+    return _stored(value)
+
+
+def value_of(stored: Any) -> Any:
+    """The value that JSON holds of a key."""
+    return _value(stored)
 
 
 def _column(entry: dict[str, Any]) -> KeyColumn | EstimateColumn:

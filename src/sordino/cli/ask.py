@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from sordino.client.remote_session import RemoteSession
     from sordino.query.dataset import Dataset
     from sordino.session import Session
+    from sordino.workloads.marginals import Marginals
+    from sordino.workloads.synthetic import Synthetic
 
-    Paid = TypeVar("Paid", Answer, Suggestion)
+    Paid = TypeVar("Paid", Answer, Suggestion, Marginals, Synthetic)
 
 __all__ = ["INDENT", "answered", "interrupted", "meter_of", "preview", "query", "read_offer", "read_question"]
 
@@ -134,6 +136,15 @@ def preview(
     check_sources(dataset)
     meter = meter_of(dataset, analyst)
     cost, complete = Cost.offered(**offer), read_public_tables(dataset, asked)
+    if asked.sets is not None:
+        from sordino.workloads.grouping_sets import plan_grouping_sets
+
+        sets = plan_grouping_sets(asked, complete, cost, meter)
+        if show_sql:
+            say(f"{sets.sql(dialect_of(dataset.tables.values()))};")
+        else:
+            say(folded(f"{sets.explain()}\n  charged      nothing now", INDENT))
+        return
     first = plan_private_bounds(asked, complete, cost, meter) if cost.private_bounds else None
     plan = first or make_plan(asked, complete, cost, meter)
     if show_sql:
@@ -251,7 +262,7 @@ def interrupted(dataset: Dataset | None, request: str, analyst: str | None = Non
     return typer.Exit(INTERRUPTED)
 
 
-def _receipt(answer: Answer | Suggestion, meter: TwoMeterFilter | None, *, again: bool) -> str:
+def _receipt(answer: Answer | Suggestion | Marginals | Synthetic, meter: TwoMeterFilter | None, *, again: bool) -> str:
     from sordino.ledger.receipt import Receipt
 
     receipt = answer.receipt

@@ -9,15 +9,31 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import ask, audit, budget, docs, explain, init, ledger, mcp, plan, serve, suggest
+from sordino.cli import (
+    ask,
+    audit,
+    budget,
+    docs,
+    explain,
+    init,
+    ledger,
+    marginals,
+    mcp,
+    plan,
+    receipt,
+    report,
+    serve,
+    suggest,
+    synthesize,
+)
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
 
 __all__ = ["app"]
 
 _ORDER = (
-    "init", "suggest", "preview", "query", "budget", "ledger", "explain", "plan", "audit", "serve", "mcp", "docs",
-    "version",
+    "init", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
+    "explain", "plan", "audit", "serve", "mcp", "docs", "version",
 )  # fmt: skip
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
@@ -107,8 +123,12 @@ app.command("init", short_help="Write a declaration to fill in, from the schema 
 app.command("suggest", short_help="Find bounds for a declaration privately, and pay for it.")(suggest.suggest)
 app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
 app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
+app.command("synthesize", short_help="Make synthetic rows, with a page about their quality.")(synthesize.synthesize)
+app.command("marginals", short_help="Count rows in many tables at once, which agree.")(marginals.marginals)
 app.add_typer(budget.app, name="budget", short_help="Show what was spent and what is left, or change it.")
+app.add_typer(receipt.app, name="receipt", short_help="Prove that an answer was recorded, or check such a proof.")
 app.add_typer(ledger.app, name="ledger", short_help="Verify the ledger, export it, take an anchor of it.")
+app.command("report", short_help="Write the page for a data-protection officer.")(report.report)
 app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture.")
 app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")

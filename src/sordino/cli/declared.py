@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sordino.errors import InvalidInput, LedgerUnavailable
+
 if TYPE_CHECKING:
     from sordino.ledger.ledger import Ledger
     from sordino.ledger.place import Place
     from sordino.query.dataset import Dataset
 
-__all__ = ["check_sources", "existing_ledger", "ledger_place", "load", "own_files", "toml_files"]
+__all__ = [
+    "check_sources", "existing_ledger", "ledger_place", "load", "opened_ledger", "own_files", "read_text", "toml_files",
+]  # fmt: skip
 
 
 def toml_files(incomplete: str) -> list[str]:
@@ -71,3 +75,21 @@ def existing_ledger(dataset: Dataset) -> Ledger | None:
     if not place.exists() and Witness().recall(place.shown) is None:
         return None
     return Ledger.open(dataset, create=False, as_declared=False)
+
+
+def opened_ledger(dataset: Dataset) -> Ledger:
+    """The ledger as it is, whatever budget it holds; refuses if there is none."""
+    ledger = existing_ledger(dataset)
+    if ledger is None:
+        hint = "It is made when the first question is asked."
+        raise LedgerUnavailable(ledger_place(dataset).shown, "there is none yet", hint)
+    return ledger
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file that was named on the command line."""
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "not a path"
+        raise InvalidInput(repr(str(path)), f"{what} cannot be read there ({why})", "Check the path.") from None

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sordino.cli.arguments import Declaration, Yes
-from sordino.cli.declared import existing_ledger, ledger_place, load, toml_files
+from sordino.cli.declared import existing_ledger, ledger_place, load, opened_ledger, read_text, toml_files
 from sordino.cli.outcome import DOES_NOT_HOLD
-from sordino.cli.output import check_target, write_file
-from sordino.cli.streams import confirmed, note, prose, put_text, warn
-from sordino.errors import InvalidInput, LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnavailable
+from sordino.cli.output import check_target, write_text
+from sordino.cli.streams import confirmed, note, prose, warn
+from sordino.errors import LedgerDamaged, LedgerError, LedgerMismatch, LedgerUnavailable
 
 if TYPE_CHECKING:
     from sordino.ledger.anchor import Anchor
-    from sordino.ledger.ledger import Ledger
     from sordino.ledger.place import Place
     from sordino.ledger.verify import Verdict
     from sordino.query.dataset import Dataset
@@ -70,10 +69,10 @@ def export(file: Declaration, output: Output = None) -> None:
     """
     dataset = load(file)
     check_target(None if output == "-" else output, "--output", dataset)
-    with _ledger(dataset) as ledger:
+    with opened_ledger(dataset) as ledger:
         lines = "".join(f"{line}\n" for line in ledger.export())
         anchor = ledger.anchor()
-    _write(lines, output)
+    write_text(lines, output)
     note(f"{anchor.count:,} entries. The last has hash {anchor.hash}.")
 
 
@@ -85,9 +84,9 @@ def anchor(file: Declaration, output: Output = None) -> None:
     """
     dataset = load(file)
     check_target(None if output == "-" else output, "--output", dataset)
-    with _ledger(dataset) as ledger:
+    with opened_ledger(dataset) as ledger:
         end = ledger.anchor()
-    _write(f"{end.to_json()}\n", output)
+    write_text(f"{end.to_json()}\n", output)
     note("Keep it where whoever can write the ledger cannot: in a mail, a minute book, another machine.")
 
 
@@ -142,7 +141,7 @@ def _verified_export(path: Path, anchor: Anchor | None) -> tuple[str, Verdict]:
     from sordino.ledger.chain import Row, digest
     from sordino.ledger.verify import verify_rows
 
-    text = _read(path, "an export of a ledger")
+    text = read_text(path, "an export of a ledger")
     lines = text.removesuffix("\n").split("\n") if text else []
     return str(path), verify_rows([Row(i, line, digest(line)) for i, line in enumerate(lines, start=1)], anchor)
 
@@ -177,33 +176,10 @@ def _meaning(refused: LedgerError, place: Place) -> str:
     return "What was spent after this state would no longer be counted, so that all answers together may exceed the budget."
 
 
-def _ledger(dataset: Dataset) -> Ledger:
-    ledger = existing_ledger(dataset)
-    if ledger is None:
-        hint = "It is made when the first question is asked."
-        raise LedgerUnavailable(ledger_place(dataset).shown, "there is none yet", hint)
-    return ledger
-
-
 def _anchor(text: str) -> Anchor:
     from sordino.ledger.anchor import Anchor
 
-    return Anchor.from_json(text if text.lstrip().startswith("{") else _read(Path(text), "an anchor"))
-
-
-def _read(path: Path, what: str) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "not a path"
-        raise InvalidInput(repr(str(path)), f"{what} cannot be read there ({why})", "Check the path.") from None
-
-
-def _write(text: str, output: str | None) -> None:
-    if output in (None, "-"):
-        put_text(text)
-    elif output is not None:
-        write_file(output, text.encode(), "--output")
+    return Anchor.from_json(text if text.lstrip().startswith("{") else read_text(Path(text), "an anchor"))
 
 
 def _count(number: int, one: str, more: str = "") -> str:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sordino.cli.declared import own_files
-from sordino.cli.streams import is_terminal
+from sordino.cli.streams import is_terminal, put_text
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer
     from sordino.query.dataset import Dataset
 
-__all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file"]
+__all__ = ["Format", "check_target", "chosen", "remarks", "rendered", "write_file", "write_text"]
 
 _UNBOUNDED = 10**6
 _LONGEST_NAME = 255
@@ -130,3 +130,11 @@ def write_file(path: str, data: bytes, option: str) -> None:
         if aside is not target:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
+
+
+def write_text(text: str, output: str | None) -> None:
+    """Write a text to a file; by default, and for "-", to standard output."""
+    if output in (None, "-"):
+        put_text(text)
+    elif output is not None:
+        write_file(output, text.encode(), "--output")

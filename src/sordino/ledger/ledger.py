@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
@@ -41,6 +41,9 @@ from sordino.privacy.budget import Budget
 from sordino.privacy.exact import bounds
 from sordino.query.dataset import Dataset
 
+if TYPE_CHECKING:
+    from sordino.ledger.public_log import Proof, PublicLog
+
 __all__ = ["Ledger", "Paid"]
 
 
@@ -60,6 +63,7 @@ class Ledger:
     ) -> None:
         self._prints = prints or Prints({})
         self._recognition: Recognition | None = None
+        self._public: PublicLog | None = None
         try:
             if witness is not None and at is not None:
                 self._recognition = Recognition(store, at, self._prints, witness)
@@ -284,6 +288,31 @@ class Ledger:
         """Its end now, to be kept elsewhere."""
         with self._journal.current() as state:
             return Anchor(state.id, *state.link)
+
+    def public_log(self) -> PublicLog:
+        """The log of all entries so far, from which those who were answered get proofs of it."""
+        from sordino.ledger.public_log import PublicLog  # signatures are a library of their own, loaded for them alone
+
+        with self._journal.current() as state, self._journal.reading():
+            if self._public is None:
+                self._public = PublicLog(self._journal.store, state.id)
+            self._public.catch_up(state.link)
+            return self._public
+
+    def proof(self, request_id: str, analyst: str | None = None, *, since: int | None = None) -> Proof:
+        """That a request was charged, and answered if it was; that the log continues its first `since` entries."""
+        from sordino.ledger.public_log import findings
+
+        with self._journal.current(), self._journal.reading():
+            payment = self._journal.payment(request_id, analyst)
+            if payment is None:
+                raise RequestRefused(request_id, "nothing was charged under this id", "Pass the id that a receipt shows.")
+            answer = self._journal.store.answer(payment.settled) if payment.status == "answered" else None
+            proof = self.public_log().proof(payment, answer, since)
+            wrong = findings(proof)
+            if wrong:  # the place gave other rows than those it gave before
+                raise self._journal.damaged(wrong[0])
+            return proof
 
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Check all of it, against an anchor if one is given."""

@@ -22,13 +22,22 @@ if TYPE_CHECKING:
     from sordino.plan.relations import Whose
     from sordino.plan.suggestion import SuggestionPlan
 
-__all__ = ["explain", "explain_suggestion", "privacy_statement", "promise", "reading_notes"]
+__all__ = [
+    "explain",
+    "explain_suggestion",
+    "price_words",
+    "privacy_statement",
+    "promise",
+    "reading_notes",
+    "unit_words",
+]
 
 _WIDTH = 100
 _ASTRONOMICAL = 100
 
 
-def _unit(whose: Whose) -> str:
+def unit_words(whose: Whose) -> str:
+    """Who is protected."""
     if whose.public:
         return "nobody: this table is public"
     tables = " and ".join(whose.tables)
@@ -94,7 +103,7 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     The price is told as a part of the budget; with `details` also by what its meters add up.
     """
     price = plan.price
-    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {_unit(plan.whose)}", *_searches(plan)]
+    lines = [f"Plan for {', '.join(plan.whose.tables)}", f"  protects     {unit_words(plan.whose)}", *_searches(plan)]
     lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
     lines += [f"  bounded      {line}" for line in _bounds(plan)]
     lines += [f"  tighter      {line}" for line in _tighter(plan)]
@@ -142,7 +151,7 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
         lines.append(f"  error        {names}: depends on the number of rows; {assuming} to see it for 1000")
     lines.append(f"  mechanism    {price.family} noise, {plan.note}")
     lines.append(f"  promise      {_promise(plan)}")
-    lines.append(f"  price        {_price(plan.budget)}")
+    lines.append(f"  price        {price_words(plan.budget)}")
     if details:
         lines.append(f"  charge       {_charge(plan)}")
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
@@ -197,7 +206,7 @@ def _keys(plan: Plan, i: int) -> str:
 
 def explain_suggestion(plan: SuggestionPlan, *, folded: bool = True) -> str:
     """A suggestion as text: what is searched, how exactly, for which later questions, and the price."""
-    lines = [f"Suggestion for {plan.table.name}", f"  protects     {_unit(plan.whose)}"]
+    lines = [f"Suggestion for {plan.table.name}", f"  protects     {unit_words(plan.whose)}"]
     lines += [f"  dropped      {line}" for line in _dropped(plan.whose)]
     for one in plan.searched:
         what = f"limits of {one.search.what}" if one.search.what in plan.table.columns else one.search.what
@@ -207,11 +216,12 @@ def explain_suggestion(plan: SuggestionPlan, *, folded: bool = True) -> str:
     lines.append("  needs        several times as many persons as that: with fewer, what is found is too uncertain")
     lines.append(f"  good for     later questions at epsilon {readable(plan.query_epsilon)} (query_epsilon)")
     lines.append(f"  promise      the suggestion is differentially private with epsilon {readable(plan.epsilon)}")
-    lines.append(f"  price        {_price(plan.budget)}")
+    lines.append(f"  price        {price_words(plan.budget)}")
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
-def _price(budget: BudgetShare) -> str:
+def price_words(budget: BudgetShare) -> str:
+    """The part of the budget that is taken, and how many such answers fit."""
     fits = budget.fits
     if fits is None:
         return "nothing"

@@ -182,7 +182,7 @@ class UnionAll:
 class Query:
     """One SELECT: rows of `source` that satisfy `where`, grouped by `keys`; the last four are applied to the noisy answer.
 
-    In `having`, a Column names an output.
+    In `having`, a Column names an output. With `sets` there is a table for each of them: the places of its keys, ascending.
     """
 
     source: Source
@@ -193,3 +193,4 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    sets: tuple[tuple[int, ...], ...] | None = None

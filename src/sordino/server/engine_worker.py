@@ -10,13 +10,14 @@ import contextlib
 import hashlib
 import os
 import pickle
+import queue
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from sordino.session import Session
 
 __all__ = ["EngineWorker", "hollow", "main", "opener"]
 
+_MOST_UNREAD = 10_000
 _FAILED = 70
 """The exit code of a process that must be started anew."""
 
@@ -77,16 +79,31 @@ def edition(dataset: Dataset) -> str:
     return hashlib.sha256(repr(written).encode()).hexdigest() if written else ""
 
 
-@dataclass(eq=False)
 class _Peer:
-    """A web process that is connected."""
+    """A web process that is connected. What it is sent waits in a line of its own: one that does not read delays nobody."""
 
-    connection: socket.socket
-    lock: threading.Lock
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._line: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._write, name="peer", daemon=True).start()
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        with self.lock, contextlib.suppress(OSError):
-            self.connection.sendall(pack(message, body))
+        """Put a message in the line; one who has not read thousands is given up."""
+        if self._line.qsize() > _MOST_UNREAD:
+            self.close()
+        else:
+            self._line.put(pack(message, body))
+
+    def close(self) -> None:
+        """Let it go."""
+        self._line.put(None)
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            while (message := self._line.get()) is not None:
+                self.connection.sendall(message)
 
 
 class EngineWorker:
@@ -109,6 +126,7 @@ class EngineWorker:
             warm_up(dataset)
             clock = Clock(served.answer_time, time.monotonic())
             overruns = self._after_crash(overruns)
+            self._log = self._session.ledger.public_log()
             self.slots = Slots(self._session, clock, overruns, at_tick=self._push, broken=partial(self.end, _FAILED))
             self._listening = listen(at)
         except BaseException:
@@ -153,7 +171,10 @@ class EngineWorker:
 
     def _watch(self) -> None:
         """A statement that cannot be stopped ends the process: its charge stays, and its owner is asked."""
+        parent = os.getppid()
         while not self._ended.wait(0.05):
+            if os.getppid() != parent:  # nobody looks after it any more
+                self.end()
             if self.slots.late_by > 0.25 * self.slots.clock.answer_time:
                 os._exit(_FAILED)
 
@@ -166,7 +187,7 @@ class EngineWorker:
             if not is_own_user(connection):
                 connection.close()
                 continue
-            threading.Thread(target=self._serve, args=(_Peer(connection, threading.Lock()),), daemon=True).start()
+            threading.Thread(target=self._serve, args=(_Peer(connection),), daemon=True).start()
 
     def _serve(self, peer: _Peer) -> None:
         peer.send({"kind": "dataset"}, self._dataset)
@@ -181,7 +202,7 @@ class EngineWorker:
             pass
         finally:
             self._peers.remove(peer)
-            peer.connection.close()
+            peer.close()
 
     def _handle(self, peer: _Peer, message: Mapping[str, Any]) -> None:
         number_ = message.get("id")
@@ -194,6 +215,7 @@ class EngineWorker:
 
         handlers: dict[str, Callable[[Mapping[str, Any]], tuple[Reply, JSON]]] = {
             "answer": self._answer, "payments": self._payments, "allot": self._allot, "resume": self._resume,
+            "proof": self._proof, "checkpoint": self._checkpoint,
         }  # fmt: skip
         kind, tick = message.get("kind"), self.slots.tick_for_others()
         try:
@@ -244,6 +266,28 @@ class EngineWorker:
         told = {**receipt_facts(receipt), "status": payment.status if out else "unanswered"}
         return {**told, "digest": payment.answer if out else "", "size": payment.size if out else 0}
 
+    def _proof(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
+        """A receipt, of the log as it was at the last tick: how long it is now would tell when an answer was stored."""
+        analyst, request_id, since = _name(message["analyst"]), str(message["request_id"]), _size(message["since"])
+        payment = self._session.ledger.payment(request_id, analyst)
+        if payment is None:
+            hint = "Check the id; each analyst has ids of their own."
+            raise InvalidInput(f"request {request_id!r}", "nothing was asked under this id", hint)
+        if not self.slots.is_out(analyst, request_id) or payment.status == "unanswered":
+            raise InvalidInput(f"request {request_id!r}", "it has no answer yet", "Ask for its receipt afterwards.")
+        if payment.settled > self._log.size:
+            self.slots.nudge()  # the next tick takes it in
+            return Reply("answered"), "wait"
+        answer = self._session.ledger._journal.store.answer(payment.settled) if payment.status == "answered" else None
+        return Reply("answered", self._log.proof(payment, answer, since).to_json().encode()), None
+
+    def _checkpoint(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
+        """The log as it was at the last tick."""
+        since = _size(message["since"])
+        signed, path = self._log.signed(since)
+        more: JSON = {"key": str(self._log.key), "checkpoint": str(signed), "path": [one.hex() for one in path]}
+        return Reply("answered"), more
+
     def _allot(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         epsilon, delta = message["epsilon"], message["delta"]
         budget = None
@@ -259,6 +303,7 @@ class EngineWorker:
 
     def _push(self) -> None:
         """Tell all peers what is public now; called at ticks only."""
+        self._log = self._session.ledger.public_log()
         if self._peers:
             message, body = self._facts()
             for peer in list(self._peers):
@@ -291,6 +336,12 @@ def _ask(message: Mapping[str, Any]) -> Ask:
     ask = Ask(_name(message["analyst"]), kind, str(message["question"]), offered, str(message["request_id"]))
     Request(ask.request_id, ask.question, "", ask.analyst)  # refuses names that a ledger does not take
     return ask
+
+
+def _size(value: object) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError
+    return value
 
 
 def _name(value: object) -> str | None:

@@ -5,11 +5,7 @@ Every text is escaped, and there are no scripts. Styles (`page.css`) are bound t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
-from pathlib import Path
-
-from sordino.answer.text import clean
+from sordino.audit.paper.html_parts import bullets, fact_table, heading, page, paragraphs, safe, section, table
 from sordino.audit.paper.phrases import (
     METHODS,
     WORD,
@@ -25,7 +21,6 @@ from sordino.audit.paper.phrases import (
 )
 from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Verdict
 from sordino.audit.paper.svg import drawing
-from sordino.privacy.picture import PAGE_POLICY
 
 __all__ = ["dossier_page", "report_page"]
 
@@ -35,7 +30,7 @@ _LOOK = {Verdict.HOLDS: "good", Verdict.VIOLATED: "bad", Verdict.UNDECIDED: "ope
 
 def report_page(report: Report) -> str:
     """The page of one report."""
-    return _page(f"Privacy audit: {report.name}", _body(report, 1))
+    return page(f"Privacy audit: {report.name}", _body(report, 1))
 
 
 def dossier_page(dossier: Dossier) -> str:
@@ -46,24 +41,13 @@ def dossier_page(dossier: Dossier) -> str:
         f'<article id="report-{number}">{_body(report, 2)}<p><a href="#top">Back to the overview</a></p></article>'
         for number, report in enumerate(dossier.reports, 1)
     )
-    return _page(
+    return page(
         dossier.title,
-        f'<header id="top"><p class="kind">Privacy audits</p><h1>{_safe(dossier.title)}</h1></header>'
+        f'<header id="top"><p class="kind">Privacy audits</p><h1>{safe(dossier.title)}</h1></header>'
         f"{_banner(look, sign, word, f'{tally(dossier)}.')}"
-        f"{_section('Overview', _overview(dossier))}"
-        f"{_section('How it was done', _facts(dossier.facts))}"
-        f"{_section('Notes', _list(dossier.notes))}{articles}",
-    )
-
-
-def _page(title: str, body: str) -> str:
-    style = Path(__file__).with_name("page.css").read_text("utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"{PAGE_POLICY}"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_safe(title)}</title><style>\n{style}</style></head>\n"
-        f'<body><main class="so-audit">{body}</main></body></html>\n'
+        f"{section('Overview', _overview(dossier))}"
+        f"{section('How it was done', fact_table(dossier.facts))}"
+        f"{section('Notes', bullets(dossier.notes))}{articles}",
     )
 
 
@@ -72,28 +56,28 @@ def _body(report: Report, level: int) -> str:
     said, unsaid = says(report)
     top, sub = f"h{level}", level + 1
     meaning = (
-        f'<div class="columns"><div>{_heading("What this says", sub)}{_list(said)}</div>'
-        f"<div>{_heading('What it does not say', sub)}{_list(unsaid)}</div></div>"
+        f'<div class="columns"><div>{heading("What this says", sub)}{bullets(said)}</div>'
+        f"<div>{heading('What it does not say', sub)}{bullets(unsaid)}</div></div>"
     )
     pictures = "".join(map(_figure, report.figures))
     made = " · ".join(filter(None, (f"Sordino {report.version}" if report.version else "Sordino", report.created)))
     return "".join(
         (
-            f'<p class="kind">Privacy audit · {_safe(report.method)}</p><{top}>{_safe(report.name)}</{top}>',
+            f'<p class="kind">Privacy audit · {safe(report.method)}</p><{top}>{safe(report.name)}</{top}>',
             _banner(_LOOK[report.verdict], _SIGN[report.verdict], WORD[report.verdict], f"{headline(report)}."),
-            _paragraphs(report.summary),
+            paragraphs(report.summary),
             meaning,
-            _section("Claim and finding", _facts(_claim(report)), sub),
-            _section(
+            section("Claim and finding", fact_table(_claim(report)), sub),
+            section(
                 event_name(report),
-                f'<div class="witness">{_paragraphs(report.witness)}</div>' if report.witness else "",
+                f'<div class="witness">{paragraphs(report.witness)}</div>' if report.witness else "",
                 sub,
             ),
-            _section("Evidence", f'<div class="figures">{pictures}</div>' if pictures else "", sub),
+            section("Evidence", f'<div class="figures">{pictures}</div>' if pictures else "", sub),
             "".join(map(_grid, report.grids)),
-            _section("How it was done", f"<p>{_safe(METHODS[report.method])}</p>{_facts(report.facts)}", sub),
-            _section("Notes", _list(report.notes), sub),
-            f"<footer>{_safe(made)}</footer>",
+            section("How it was done", f"<p>{safe(METHODS[report.method])}</p>{fact_table(report.facts)}", sub),
+            section("Notes", bullets(report.notes), sub),
+            f"<footer>{safe(made)}</footer>",
         )
     )
 
@@ -112,7 +96,7 @@ def _claim(report: Report) -> list[tuple[str, str]]:
 
 
 def _banner(look: str, sign: str, word: str, text: str) -> str:
-    return f'<div class="verdict {look}"><strong>{sign} {word}</strong>{_safe(text)}</div>'
+    return f'<div class="verdict {look}"><strong>{sign} {word}</strong>{safe(text)}</div>'
 
 
 def _overview(dossier: Dossier) -> str:
@@ -124,56 +108,20 @@ def _overview(dossier: Dossier) -> str:
         verdict = f"{_SIGN[report.verdict]} {WORD[report.verdict].lower()}"
         flag = "" if fine else ' <span class="flag">(WRONG)</span>' if known else ""
         cells = [
-            f'<th scope="row" class="name"><a href="#report-{number}">{_safe(report.name)}</a></th>',
+            f'<th scope="row" class="name"><a href="#report-{number}">{safe(report.name)}</a></th>',
             *([f"<td>{'true' if want else 'false'}</td>"] if known else []),
             f'<td class="short">{verdict}{flag}</td>',
-            f'<td class="short">{_safe(claim(report))}</td><td class="short">{least}</td>',
-            f"<td>{_safe('' if report.passed else report.witness or report.summary)}</td>",
+            f'<td class="short">{safe(claim(report))}</td><td class="short">{least}</td>',
+            f"<td>{safe('' if report.passed else report.witness or report.summary)}</td>",
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    return _table(headings, rows)
-
-
-def _heading(text: str, level: int) -> str:
-    return f"<h{level}>{_safe(text)}</h{level}>"
-
-
-def _section(title: str, inside: str, level: int = 2) -> str:
-    return f"<section>{_heading(title, level)}{inside}</section>" if inside else ""
-
-
-def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    rows = "".join(f'<tr><th scope="row">{_safe(name)}</th><td>{_lines(text)}</td></tr>' for name, text in facts)
-    return f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
+    return table(headings, rows)
 
 
 def _grid(grid: Grid) -> str:
-    rows = [f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in grid.rows]
-    return _table(grid.headings, rows, grid.title)
-
-
-def _table(headings: Sequence[str], rows: Sequence[str], title: str = "") -> str:
-    caption = f"<caption>{_safe(title)}</caption>" if title else ""
-    heads = "".join(f'<th scope="col">{_safe(name)}</th>' for name in headings)
-    return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    rows = [f"<tr>{''.join(f'<td>{safe(cell)}</td>' for cell in row)}</tr>" for row in grid.rows]
+    return table(grid.headings, rows, grid.title)
 
 
 def _figure(figure: Figure) -> str:
-    return f"<figure><figcaption>{_safe(figure.title)}</figcaption>{drawing(figure)}</figure>"
-
-
-def _list(texts: Iterable[str]) -> str:
-    items = "".join(f"<li>{_lines(text)}</li>" for text in texts)
-    return f"<ul>{items}</ul>" if items else ""
-
-
-def _paragraphs(text: str) -> str:
-    return "".join(f"<p>{_safe(line)}</p>" for line in text.splitlines() if line.strip())
-
-
-def _lines(text: str) -> str:
-    return "<br>".join(_safe(line) for line in text.splitlines())
-
-
-def _safe(text: str) -> str:
-    return escape(clean(text))
+    return f"<figure><figcaption>{safe(figure.title)}</figcaption>{drawing(figure)}</figure>"

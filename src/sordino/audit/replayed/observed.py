@@ -31,7 +31,9 @@ from sordino.mechanisms.interval_draw import IntervalDraw
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.mechanisms.laplace import Laplace
 from sordino.mechanisms.noisy_max import NoisyMax
+from sordino.mechanisms.public_chance import PublicChance
 from sordino.mechanisms.randomized_response import RandomizedResponse
+from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.plan import Plan
 from sordino.privacy.ball import ball, certified, exact_upper
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
@@ -84,6 +86,8 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
     if isinstance(mechanism, Plan):
         parts = moved(mechanism, exactly(known.value), exactly(call.value))
         return tuple(plan_distance(part) for part in parts)
+    if isinstance(mechanism, PublicChance):
+        return ()
     if isinstance(mechanism, Repeated):
         return (_distance("answers changed", Fraction(0), declared),)  # they are part of what must be equal
     if isinstance(mechanism, QuantileDraw | ModeDraw | IntervalDraw):
@@ -97,6 +101,9 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
         return tuple(_distance(norm, found, Fraction(limit)) for norm, found, limit in limits)
     if isinstance(mechanism, _BY_PERSON):
         return (_distance("answers changed", Fraction(sum(1 for d in steps if d)), declared),)
+    if isinstance(mechanism, ScaledGaussian):
+        most = declared if declared is not None or mechanism.declared is None else root_upper(mechanism.declared)
+        return (_distance("l2", root_upper(_mu_squared(mechanism, known.value, call.value)), most),)
     limit = declared if declared is not None else getattr(mechanism, "calibrated_for", None)
     step = mechanism.step if isinstance(mechanism, Additive) else Fraction(1)
     if isinstance(mechanism, Gaussian):
@@ -124,8 +131,11 @@ def call_cost(known: Call, call: Call) -> Cost:
             return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
         case AboveThreshold():
             return _pure(mechanism.epsilon * _scores_apart(mechanism, known.value, call.value) / mechanism.sensitivity)
-        case Repeated():
+        case Repeated() | PublicChance():
             return NO_COST
+        case ScaledGaussian():
+            square = _mu_squared(mechanism, known.value, call.value)
+            return _of(GaussianLoss(root_upper(square))) if square else NO_COST
     steps = _steps_apart(known.value, call.value)
     if not any(steps):
         return NO_COST
@@ -156,11 +166,14 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
         case Laplace() | Gaussian() as noise:
             limit = noise.calibrated_for if declared is None else declared
             return None if limit is None else _of(noise.loss(limit)) if limit else NO_COST
+        case ScaledGaussian(declared=promised):
+            limit = declared if declared is not None or promised is None else root_upper(promised)
+            return None if limit is None else _of(GaussianLoss(limit)) if limit else NO_COST
         case NoisyMax() as best:
             return _chosen(best, best.sensitivity if declared is None else declared)
         case AboveThreshold() as alarm:
             return _pure(alarm.epsilon if declared is None else alarm.epsilon * declared / alarm.sensitivity)
-        case Repeated():
+        case Repeated() | PublicChance():
             return NO_COST
         case RandomizedResponse() | Frequency() | OneBitMean() | HeavyHitters() as response if declared is not None:
             return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
@@ -231,6 +244,10 @@ def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Frac
     moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
     up, down = max([0, *moves]), -min([0, *moves])
     return best.step * (up + down if best.monotone else max(up, down))
+
+
+def _mu_squared(mechanism: ScaledGaussian, one: Any, other: Any) -> Fraction:
+    return mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object))
 
 
 def _steps_apart(one: Any, other: Any) -> list[Fraction]:

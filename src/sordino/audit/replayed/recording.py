@@ -20,6 +20,7 @@ from sordino.audit.replayed.same import difference
 from sordino.local.repeated import Repeated
 from sordino.mechanisms.above_threshold import AboveThreshold
 from sordino.mechanisms.observer import watching
+from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.plan import Plan
 from sordino.query.front.text import sql_text
 from sordino.release import Groups
@@ -49,6 +50,8 @@ class Call:
                 return _plan_facts(plan)
             case AboveThreshold() as alarm:
                 return alarm.parameters, self.life
+            case ScaledGaussian() as noise:
+                return noise.scales.tobytes(), noise.declared
             case Repeated() as diary:
                 return diary, np.asarray(self.value).tobytes()
         return self.mechanism

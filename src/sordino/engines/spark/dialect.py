@@ -344,6 +344,9 @@ class _Writer(Generator):
     def own_array(self, node: exp.Array) -> str:
         return f"ARRAY({', '.join(map(self.sql, node.expressions))})"
 
+    def own_explode(self, node: exp.Explode) -> str:
+        return f"EXPLODE({self.sql(node.this)})"
+
     def own_textlist(self, node: TextList) -> str:
         del node
         raise UnsupportedError("a list of texts by itself")

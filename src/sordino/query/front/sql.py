@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
+from collections.abc import Callable
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -23,6 +26,8 @@ _NODES_A_WORD = 8
 """The parser tries several readings of some texts, each within others. It may make this many nodes for each word; plain
 texts take about one. So the work is linear, whatever the text."""
 
+_SETS = (exp.Cube, exp.Rollup, exp.GroupingSets)
+_MOST_CUBE, _MOST_SETS = 12, 4096
 _ROWS = "rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."
 
 
@@ -128,7 +133,7 @@ def _select(text: str, select: exp.Select) -> Query:
         raise UnsupportedSQL(shortened(text), *_ROWS)
     where = select.args.get("where")
     condition = None if where is None else scope.conditions.expression(where.this)
-    keys = _keys(text, select, reader, names, values)
+    keys, sets = _keys(text, select, reader, names, values)
     outputs = _outputs(text, select, names, values, keys)
     answered = Answered(outputs)
     having = select.args.get("having")
@@ -141,6 +146,7 @@ def _select(text: str, select: exp.Select) -> Query:
         order=_order(text, select, reader, answered),
         limit=_whole(text, select, "limit"),
         offset=_whole(text, select, "offset") or 0,
+        sets=sets,
     )
     try:
         check_query(query)
@@ -151,14 +157,15 @@ def _select(text: str, select: exp.Select) -> Query:
 
 def _keys(
     text: str, select: exp.Select, reader: Reader, names: tuple[str, ...], values: tuple[Expression | Aggregate, ...]
-) -> tuple[Expression, ...]:
-    """The expressions of GROUP BY; it may name them by place or by output."""
+) -> tuple[tuple[Expression, ...], tuple[tuple[int, ...], ...] | None]:
+    """The expressions of GROUP BY, which may name them by place or by output; and its sets, if it has CUBE or the like."""
     group = select.args.get("group")
     if group is None:
-        return ()
+        return (), None
     arguments(text, group, "expressions")
     keys: dict[object, Expression] = {}
-    for node in group.expressions:
+
+    def place_of(node: exp.Expression) -> int:
         place_in_select = ordinal(text, node, len(values))
         if place_in_select is not None:
             key = values[place_in_select]
@@ -169,7 +176,45 @@ def _keys(
         if aggregates_in(key):
             raise refusal(text, node, ("an aggregate cannot be a key", "Group by columns; filter aggregates with HAVING."))
         keys.setdefault(shape(key), key)
-    return tuple(keys.values())
+        return list(keys).index(shape(key))
+
+    elements = [_element(text, node, place_of) for node in group.expressions]
+    if not any(isinstance(node, _SETS) for node in group.expressions):
+        return tuple(keys.values()), None
+    if math.prod(map(len, elements)) > _MOST_SETS:
+        rule = f"GROUP BY may have at most {_MOST_SETS:,} sets of keys"
+        raise refusal(text, group, (rule, "Use fewer columns in CUBE, or list the sets: GROUPING SETS ((a, b), (a))."))
+    found = (tuple(sorted({key for part in parts for key in part})) for parts in itertools.product(*elements))
+    return tuple(keys.values()), tuple(dict.fromkeys(found))
+
+
+def _element(text: str, node: exp.Expression, place_of: Callable[[exp.Expression], int]) -> list[tuple[int, ...]]:
+    """The sets of keys that one element of GROUP BY stands for."""
+    match node:
+        case exp.Cube():
+            parts = [_places(part, place_of) for part in node.expressions]
+            if len(parts) > _MOST_CUBE:
+                raise refusal(text, node, (f"CUBE takes at most {_MOST_CUBE} columns", "List the sets that you need."))
+            chosen = (itertools.combinations(parts, size) for size in range(len(parts), -1, -1))
+            return [tuple(key for part in some for key in part) for sizes in chosen for some in sizes]
+        case exp.Rollup():
+            parts = [_places(part, place_of) for part in node.expressions]
+            return [tuple(key for part in parts[:size] for key in part) for size in range(len(parts), -1, -1)]
+        case exp.GroupingSets():
+            return [part for one in node.expressions for part in
+                    (_element(text, one, place_of) if isinstance(one, _SETS) else [_places(one, place_of)])]  # fmt: skip
+        case _:
+            return [(place_of(node),)]
+
+
+def _places(node: exp.Expression, place_of: Callable[[exp.Expression], int]) -> tuple[int, ...]:
+    match node:
+        case exp.Tuple():
+            return tuple(place_of(part) for part in node.expressions)
+        case exp.Paren():
+            return (place_of(node.this),)
+        case _:
+            return (place_of(node),)
 
 
 def _aliased(text: str, node: exp.Expression, column: Column, value: Expression | Aggregate) -> Expression | Aggregate:

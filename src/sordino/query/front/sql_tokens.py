@@ -50,6 +50,7 @@ _KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.
              _T.NULL, _T.ISNULL, _T.NOTNULL, _T.TRUE, _T.FALSE, _T.BETWEEN, _T.LIKE, _T.ILIKE, _T.CASE, _T.WHEN, _T.THEN,
              _T.ELSE, _T.END, _T.DISTINCT, _T.FILTER, _T.FOR, _T.ALL, _T.WITH, _T.UNION, _T.EXISTS, _T.OVER,
              _T.PARTITION_BY}  # fmt: skip
+_GROUPINGS = {_T.CUBE, _T.ROLLUP, _T.GROUPING_SETS}
 _SYMBOLS = {_T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.DASH, _T.PLUS, _T.STAR, _T.SLASH, _T.MOD, _T.EQ, _T.NEQ,
             _T.LT, _T.LTE, _T.GT, _T.GTE, _T.SEMICOLON, _T.DPIPE, _T.DSTAR, _T.DCOLON}  # fmt: skip
 _LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
@@ -93,7 +94,6 @@ _VALUES = (
 )
 _CLOCK = "the clock cannot be asked", "Write the date itself, such as DATE '2024-01-31'."
 _SAMPLES = "samples are not supported", "Ask about all rows."
-_GROUPINGS = "GROUP BY takes a plain list of keys", "Ask one question for each level of grouping."
 COMBINED = "answers are not combined by SQL", "Ask two questions and combine the answers yourself."
 _PATTERNS = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
 _NULLS = "the place of NULL cannot be chosen", "Leave NULLS FIRST and NULLS LAST out."
@@ -110,7 +110,6 @@ _REFUSED_WORDS: dict[str, Reason] = {
     **dict.fromkeys(_STATEMENTS, _READING),
     "TABLESAMPLE": _SAMPLES,
     **dict.fromkeys(("CROSS", "POSITIONAL"), _JOINS),
-    "GROUPING SETS": _GROUPINGS,
     **dict.fromkeys(("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"), _CLOCK),
     **dict.fromkeys(("GLOB", "SIMILAR TO", "REGEXP", "RLIKE"), _PATTERNS),
     "XOR": ("XOR is not supported", "Write a <> b."),
@@ -120,7 +119,6 @@ _REFUSED_CALLS: dict[str, Reason] = {
     **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
     **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
-    **dict.fromkeys(("ROLLUP", "CUBE"), _GROUPINGS),
 }
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
     **dict.fromkeys((("NULLS", "FIRST"), ("NULLS", "LAST")), _NULLS),
@@ -277,6 +275,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
         )
         raise _refuse(text, token, _REFUSED_SYMBOLS.get(written[:2], _REFUSED_SYMBOLS.get(written[:1], default)))
     _check_word(text, tokens, i, word, after, named=named)
+    if kind in _GROUPINGS and after is not None and after.token_type == _T.L_PAREN:
+        return token
     dated = kind in _DATES and after is not None and after.token_type == _T.STRING
     if dated or (kind in _KEYWORDS and not _is_name(kind, word, after)):
         return token

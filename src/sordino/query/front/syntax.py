@@ -373,7 +373,6 @@ REFUSED: tuple[Refused, ...] = (
     Refused("other functions", "SELECT COUNT(*) FROM visits WHERE SIN(cost) > 5", "sordino docs sql"),
     Refused("chance", "SELECT COUNT(*) FROM visits WHERE RANDOM() < 0.5", "all rows"),
     Refused("samples", "SELECT COUNT(*) FROM visits USING SAMPLE 10%", "all rows"),
-    Refused("rollups", "SELECT ward, COUNT(*) FROM visits GROUP BY ROLLUP (ward)", "one question for each level"),
     Refused("the place of NULL", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n NULLS LAST", "out"),
     Refused("hidden aggregates", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING AVG(cost) > 5", "to SELECT"),
 )

@@ -90,7 +90,9 @@ def sql_text(query: Query) -> str:
     clauses = ["SELECT", ", ".join(_outputs(query.outputs)), "FROM", _source(query.source)]
     if query.where is not None:
         clauses += ["WHERE", _ROWS.text(query.where)]
-    if query.keys:
+    if query.sets is not None:
+        clauses += ["GROUP BY GROUPING SETS", f"({', '.join(_sets(query))})"]
+    elif query.keys:
         clauses += ["GROUP BY", ", ".join(_keys(query))]
     if query.having is not None:
         clauses += ["HAVING", _having(query.having, answered)]
@@ -321,6 +323,12 @@ def _rows(rows: Rows | UnionAll) -> str:
     if rows.having is not None:
         clauses += ["HAVING", _ROWS.text(rows.having)]
     return " ".join(clauses)
+
+
+def _sets(query: Query) -> Iterable[str]:
+    """The sets of GROUPING SETS; a single key, too, stands in brackets."""
+    keys = list(_keys(query))
+    return (f"({', '.join(keys[place] for place in places)})" for places in query.sets or ())
 
 
 def _keys(query: Query) -> Iterable[str]:

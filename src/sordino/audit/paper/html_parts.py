@@ -1,0 +1,71 @@
+"""Pieces of HTML pages that need nothing else: every text is escaped, and there are no scripts.
+
+Styles (`page.css`) are bound to one class: a notebook keeps its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from sordino.answer.text import clean
+from sordino.privacy.picture import PAGE_POLICY
+
+__all__ = ["bullets", "fact_table", "heading", "lines", "page", "paragraphs", "safe", "section", "table"]
+
+
+def page(title: str, body: str) -> str:
+    """A whole page that loads nothing and runs no script."""
+    style = Path(__file__).with_name("page.css").read_text("utf-8")
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"{PAGE_POLICY}"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{safe(title)}</title><style>\n{style}</style></head>\n"
+        f'<body><main class="so-audit">{body}</main></body></html>\n'
+    )
+
+
+def heading(text: str, level: int) -> str:
+    """A heading."""
+    return f"<h{level}>{safe(text)}</h{level}>"
+
+
+def section(title: str, inside: str, level: int = 2) -> str:
+    """A section under a heading; nothing if there is nothing in it."""
+    return f"<section>{heading(title, level)}{inside}</section>" if inside else ""
+
+
+def fact_table(facts: Iterable[tuple[str, str]]) -> str:
+    """Names and texts, one line each."""
+    rows = "".join(f'<tr><th scope="row">{safe(name)}</th><td>{lines(text)}</td></tr>' for name, text in facts)
+    return f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
+
+
+def table(headings: Sequence[str], rows: Sequence[str], title: str = "") -> str:
+    """A table of rows that are HTML already."""
+    caption = f"<caption>{safe(title)}</caption>" if title else ""
+    heads = "".join(f'<th scope="col">{safe(name)}</th>' for name in headings)
+    return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def bullets(texts: Iterable[str]) -> str:
+    """Texts as a list."""
+    items = "".join(f"<li>{lines(text)}</li>" for text in texts)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def paragraphs(text: str) -> str:
+    """Each line of a text as a paragraph."""
+    return "".join(f"<p>{safe(line)}</p>" for line in text.splitlines() if line.strip())
+
+
+def lines(text: str) -> str:
+    """A text with its line breaks."""
+    return "<br>".join(safe(line) for line in text.splitlines())
+
+
+def safe(text: str) -> str:
+    """A text as HTML."""
+    return escape(clean(text))

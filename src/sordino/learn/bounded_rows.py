@@ -1,0 +1,95 @@
+"""Rows of numbers within declared bounds, as integer vectors of bounded norm, and their noisy sums.
+
+Lemma. `on_lattice(rows, bound)` gives integer vectors, each a function of its row alone, of L2 norm at most bound * SCALE.
+Rows are scaled to norm at most bound (1 - 2^-40) and multiplied by SCALE in floats, which errs by less than 2^-45, and cut
+off towards zero, which lengthens no vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.errors import InvalidInput
+from sordino.mechanisms.gaussian import Gaussian
+from sordino.privacy.exact import show
+
+__all__ = ["SCALE", "Box", "noisy_moments", "noisy_sums", "on_lattice"]
+
+SCALE = 2**12
+Floats = npt.NDArray[np.float64]
+
+_ROWS_AT_A_TIME = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Declared lower and upper limits of each feature."""
+
+    low: Floats
+    high: Floats
+
+    @staticmethod
+    def of(bounds: Any, features: int) -> Box:
+        """From a pair of numbers, or of arrays with one number for each feature."""
+        if bounds is None:
+            rule = "limits of the features are declared, never taken from the data"
+            raise InvalidInput("no bounds", rule, "Pass bounds=(0, 1), or two arrays with one number for each feature.")
+        try:
+            low, high = (np.broadcast_to(np.asarray(side, float), (features,)) for side in bounds)
+        except (TypeError, ValueError):
+            rule = f"they are a lower and an upper limit, for all or for each of the {features} features"
+            raise InvalidInput(f"bounds={show(bounds)}", rule, "Pass bounds=(0, 1).") from None
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            rule = "every lower limit must be finite and below its upper limit"
+            raise InvalidInput(f"bounds={show(bounds)}", rule, "Pass bounds=(0, 1).")
+        return Box(low, high)
+
+    def unit(self, rows: Any) -> Floats:
+        """The rows clamped and scaled to [0, 1]; what is no number becomes the middle."""
+        with np.errstate(all="ignore"):
+            scaled = (np.asarray(rows, float) - self.low) / (self.high - self.low)
+        return np.asarray(np.clip(np.where(np.isnan(scaled), 0.5, scaled), 0.0, 1.0))
+
+
+def on_lattice(rows: Floats, bound: float) -> Floats:
+    """The rows as whole numbers (in floats) of norm at most bound * SCALE; longer ones are scaled down first."""
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    factor = np.minimum(1.0, bound / np.maximum(norms, 1e-300)) * (1 - 2.0**-40) * SCALE
+    return np.asarray(np.trunc(rows * factor[:, None]))
+
+
+def noisy_sums(rows: Floats, bound: float, mu: Fraction) -> Floats:
+    """The sum of rows on the lattice with noise, exactly mu-Gaussian-private for one row more or less."""
+    whole = on_lattice(rows, bound)
+    total = sum((part.sum(0).astype(np.int64) for part in _parts(whole)), np.zeros(rows.shape[1], np.int64))
+    return _released(total, Fraction(bound) * SCALE, mu) / SCALE
+
+
+def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
+    """The matrix of second moments, sum of row (outer) row, with symmetric noise; mu-Gaussian-private as above.
+
+    Privacy: one row adds z (outer) z, whose upper triangle has L2 norm at most |z|^2, in whole numbers. Products and their
+    sums over so many rows stay below 2^53, so that they are exact in floats.
+    """
+    whole, width = on_lattice(rows, bound), rows.shape[1]
+    total = sum((np.rint(part.T @ part).astype(np.int64) for part in _parts(whole)), np.zeros((width, width), np.int64))
+    at = np.triu_indices(width)
+    noisy = np.zeros((width, width))
+    noisy[at] = _released(total[at], (Fraction(bound) * SCALE) ** 2, mu) / SCALE**2
+    return noisy + np.triu(noisy, 1).T
+
+
+def _parts(whole: Floats) -> list[Floats]:
+    if len(whole) and float(np.abs(whole).max()) ** 2 * _ROWS_AT_A_TIME >= 2.0**53:
+        raise InvalidInput("this bound", "sums would leave what floats hold exactly", "Declare a smaller row norm.")
+    return [whole[start : start + _ROWS_AT_A_TIME] for start in range(0, len(whole), _ROWS_AT_A_TIME)]
+
+
+def _released(total: npt.NDArray[np.int64], sensitivity: Fraction, mu: Fraction) -> Floats:
+    released = Gaussian._for(sensitivity, sensitivity / mu, 1).release(np.ascontiguousarray(total))
+    return np.asarray(released, float)

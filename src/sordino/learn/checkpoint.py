@@ -1,0 +1,59 @@
+"""A run on disk: model, optimizer and mark in one file that is either the old or the new one, never half of each."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sordino.errors import InvalidInput
+from sordino.learn.payment import Mark
+from sordino.learn.torch_extra import torch
+
+__all__ = ["load_checkpoint", "model_digest", "save_checkpoint"]
+
+
+def model_digest(model: Any) -> str:
+    """SHA-256 of all numbers of a model, by name."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        found.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
+        found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
+
+
+def save_checkpoint(path: Path, model: Any, optimizer: Any, mark: Mark) -> None:
+    """Write the file whole, then put it in place."""
+    facts = {"run": mark.run, "stretch": mark.stretch, "step": mark.step, "model": mark.model}
+    kept = {"sordino": 1, "mark": facts, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(kept, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def load_checkpoint(path: Path, model: Any, optimizer: Any) -> Mark:
+    """Put model and optimizer back; no code in the file is run."""
+    if not path.is_file():
+        raise InvalidInput(repr(str(path)), "there is no such file", "Pass the path that train() was given.")
+    try:
+        kept = torch.load(path, weights_only=True, map_location="cpu")
+        mark = Mark(**kept["mark"])
+        model.load_state_dict(kept["model"])
+        optimizer.load_state_dict(kept["optimizer"])
+    except Exception as error:
+        rule = f"it is no checkpoint of this model and optimizer ({type(error).__name__})"
+        raise InvalidInput(repr(str(path)), rule, "Build the trainer as for the run that wrote it.") from None
+    if model_digest(model) != mark.model:
+        raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")
+    return mark

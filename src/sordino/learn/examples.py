@@ -1,0 +1,111 @@
+"""The training data: examples by place, and the units (examples or persons) that are protected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.errors import InvalidInput
+from sordino.learn.torch_extra import torch
+from sordino.privacy.exact import show
+
+__all__ = ["Examples", "made_up"]
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs and targets as tensors, or as a dataset of such; `members` holds the places of each unit's examples, or -1."""
+
+    source: Any
+    count: int
+    members: Places
+
+    @staticmethod
+    def of(data: Any, persons: Any = None, max_examples: int | None = None) -> Examples:
+        """What the caller gave: a pair (inputs, targets) of arrays or tensors, or a dataset with a length."""
+        if isinstance(data, tuple | list) and len(data) == 2 and all(hasattr(part, "shape") for part in data):
+            x, y = (torch.as_tensor(part) for part in data)
+            if len(x) != len(y):
+                rule = "each example has one input and one target"
+                raise InvalidInput(f"{len(x)} inputs and {len(y)} targets", rule, "Pass arrays of one length.")
+            source, count = (x, y), len(x)
+        elif hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str | bytes | dict):
+            source, count = data, len(data)
+        else:
+            rule = "each example must have a known place, so that coins can be thrown for it"
+            hint = "Pass (inputs, targets) as arrays or tensors, or a dataset with __len__ and __getitem__."
+            raise InvalidInput(f"data of type {type(data).__name__}", rule, hint)
+        return Examples(source, count, _members(count, persons, max_examples))
+
+    @property
+    def units(self) -> int:
+        """How many examples, or persons, there are: secret, unless neighbours have the same number."""
+        return len(self.members)
+
+    @property
+    def per_unit(self) -> int:
+        """How many examples a unit has at most."""
+        return int(self.members.shape[1])
+
+    def forms(self) -> tuple[Any, Any]:
+        """One input and one target, of which only shape and type are looked at."""
+        if not self.count:
+            raise InvalidInput("no examples", "shapes are taken from the first one", "Pass at least one example.")
+        if isinstance(self.source, tuple):
+            return self.source[0][0], self.source[1][0]
+        x, y = self.source[0]
+        return torch.as_tensor(x), torch.as_tensor(y)
+
+    def take(self, places: Places, slots: int, device: Any) -> tuple[Any, Any, Any]:
+        """Inputs, targets and a mask of a physical batch of `slots` units; what is not used repeats the last example."""
+        table = np.full((slots, self.per_unit), -1, np.int64)
+        table[: len(places)] = self.members[places]
+        flat = table.reshape(-1)
+        used = torch.as_tensor(flat >= 0)
+        at = np.maximum(flat, 0)
+        if isinstance(self.source, tuple):
+            index = torch.as_tensor(at)
+            x, y = (part[index] for part in self.source)
+        else:
+            pairs = [self.source[int(place)] for place in at]
+            x, y = (torch.stack([torch.as_tensor(pair[side]) for pair in pairs]) for side in (0, 1))
+        return x.to(device), y.to(device), used.to(device)
+
+
+def _members(count: int, persons: Any, most: int | None) -> Places:
+    if persons is None:
+        if most is not None:
+            rule = "it bounds the examples of one person"
+            raise InvalidInput(f"max_examples={show(most)}", rule, "Pass persons= as well: who each example is of.")
+        return np.arange(count, dtype=np.int64)[:, None]
+    names = np.asarray(persons)
+    if names.shape != (count,):
+        rule = f"there must be one person for each of the {count} examples"
+        raise InvalidInput(f"persons of shape {names.shape}", rule, "Pass a column of names or numbers.")
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        rule = "how many examples of one person count must be declared, as it must not come from the data"
+        raise InvalidInput(f"max_examples={show(most)}", rule, "Pass max_examples=4 or the like.")
+    _, first, person = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(person, kind="stable")
+    starts = np.searchsorted(person[order], np.arange(len(first)))
+    rank = np.arange(count) - starts[person[order]]
+    kept = rank < most
+    members = np.full((len(first), most), -1, np.int64)
+    members[person[order][kept], rank[kept]] = order[kept]
+    return members
+
+
+def made_up(form: Any, count: int, numbers: Sequence[float]) -> Any:
+    """Examples of the same shape and type that tell nothing: given numbers in turn, zeros and ones where whole."""
+    size = int(form.numel()) * count
+    if form.dtype.is_floating_point:
+        filled = torch.as_tensor(np.resize(np.asarray(numbers), size)).to(form.dtype)
+    else:
+        filled = (torch.arange(size) % 2).to(form.dtype)
+    return filled.reshape(count, *form.shape)

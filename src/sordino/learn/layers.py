@@ -1,0 +1,223 @@
+"""Which layers can be trained, and what one example's gradient is made of in each.
+
+A gradient is a sum of outer products of rows (`Rows`: weights of Linear, Conv and Embedding) or a plain vector
+(`PlainVector`: biases and the weights of norms). Both are functions of one example's activations and output gradients only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sordino.errors import InvalidInput
+from sordino.learn.torch_extra import torch
+
+__all__ = [
+    "Call",
+    "Patches",
+    "Piece",
+    "PlainVector",
+    "Rows",
+    "TokenRows",
+    "pieces_of",
+    "trainable_layers",
+]
+
+_MIXING = {
+    "BatchNorm1d": "GroupNorm or LayerNorm",
+    "BatchNorm2d": "GroupNorm",
+    "BatchNorm3d": "GroupNorm",
+    "SyncBatchNorm": "GroupNorm",
+    "LazyBatchNorm1d": "GroupNorm or LayerNorm",
+    "LazyBatchNorm2d": "GroupNorm",
+    "LazyBatchNorm3d": "GroupNorm",
+}
+_INSTEAD = {
+    "MultiheadAttention": "sordino.learn.SelfAttention, or separate Linear layers for query, key and value",
+    "TransformerEncoderLayer": "sordino.learn.SelfAttention with Linear and LayerNorm layers",
+    "TransformerDecoderLayer": "sordino.learn.SelfAttention with Linear and LayerNorm layers",
+    "LSTM": "Linear layers applied step by step, or convolutions",
+    "GRU": "Linear layers applied step by step, or convolutions",
+    "RNN": "Linear layers applied step by step, or convolutions",
+}
+_SUPPORTED = "Linear, Conv1d, Conv2d, Embedding, LayerNorm and GroupNorm"
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a layer: what went in, and the gradient of what came out; the first axis counts examples."""
+
+    layer: Any
+    into: Any
+    out_gradient: Any
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Where the rows of a convolution are: entry (channel, i, j) of row (y, x) is input[channel, y sy + i dy - py, ...]."""
+
+    channels: int
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    out_width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The gradient of `parameter` for one example is the sum over rows t of out[t] (outer) into[t], group by group.
+
+    `into` is the layer's input and `out` the gradient of its output, with examples on the first axis: they are what is put
+    on a lattice. `into_rows` copies entries, each at most `copies` times, into rows of shape (examples, groups, T, p);
+    `out_rows` does it once each, into (examples, groups, T, d).
+    """
+
+    parameter: Any
+    into: Any
+    out: Any
+    into_rows: Callable[[Any], Any]
+    out_rows: Callable[[Any], Any]
+    copies: int
+    length: int
+    groups: int
+    patches: Patches | None = None
+    """The same rows by address, for convolutions."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows:
+    """The gradient of an embedding: out[t] is added to the row of token t. `out` is (examples, T, d)."""
+
+    parameter: Any
+    tokens: Any
+    out: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PlainVector:
+    """The gradient of `parameter` itself, one flat vector for each example."""
+
+    parameter: Any
+    vectors: Any
+
+
+Piece = Rows | TokenRows | PlainVector
+
+
+def trainable_layers(model: Any) -> dict[str, Any]:
+    """The layers that hold parameters to be trained, by name; refuses models that cannot be trained, layer by layer."""
+    found: dict[str, Any] = {}
+    owners: dict[int, str] = {}
+    for name, layer in model.named_modules():
+        kind = type(layer).__name__
+        if kind in _MIXING:
+            rule = "it mixes the examples of a batch, so that no example has a gradient of its own"
+            raise InvalidInput(f"layer {name or kind!r} ({kind})", rule, f"Use {_MIXING[kind]} instead.")
+        if kind.startswith("InstanceNorm") and getattr(layer, "track_running_stats", False):
+            rule = "its running statistics are taken from examples without noise"
+            raise InvalidInput(f"layer {name!r} ({kind})", rule, "Set track_running_stats=False, or use GroupNorm.")
+        own = [(key, value) for key, value in layer.named_parameters(recurse=False) if value.requires_grad]
+        if not own:
+            continue
+        _expect_trainable(name or kind, layer)
+        for key, value in own:
+            if id(value) in owners:
+                rule = f"its {key} is also that of layer {owners[id(value)]!r}"
+                raise InvalidInput(f"layer {name!r} ({kind})", rule, "Give each layer parameters of its own.")
+            owners[id(value)] = name
+        found[name] = layer
+    if not found:
+        rule = "no parameter of the model is to be trained"
+        raise InvalidInput(f"a model of type {type(model).__name__}", rule, "Set requires_grad on what shall be learned.")
+    return found
+
+
+def _expect_trainable(name: str, layer: Any) -> None:
+    """Refuse a layer with parameters that is not supported."""
+    kind, nn = type(layer).__name__, torch.nn
+    shown = f"layer {name!r} ({kind})"
+    if type(layer) not in (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.LayerNorm, nn.GroupNorm):
+        hint = _INSTEAD.get(kind, "layers of these types")
+        raise InvalidInput(shown, f"only {_SUPPORTED} are supported", f"Use {hint}, or freeze it by requires_grad_(False).")
+    if type(layer) in (nn.Conv1d, nn.Conv2d) and (layer.padding_mode != "zeros" or isinstance(layer.padding, str)):
+        raise InvalidInput(shown, "its padding must be numbers, and of zeros", "Write padding=1 and the like.")
+    if type(layer) is nn.Embedding and (layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse):
+        rule = "max_norm, scale_grad_by_freq and sparse depend on other examples of the batch"
+        raise InvalidInput(shown, rule, "Leave them out.")
+
+
+def pieces_of(call: Call, trained: set[int]) -> list[Piece]:
+    """What the gradients of one call's parameters are made of, of those whose id is among `trained`."""
+    layer, nn = call.layer, torch.nn
+    kind = type(layer)
+    if kind is nn.Linear:
+        found = _linear(call)
+    elif kind in (nn.Conv1d, nn.Conv2d):
+        found = _convolution(call)
+    elif kind is nn.Embedding:
+        out = call.out_gradient.reshape(len(call.into), -1, layer.embedding_dim)
+        tokens = call.into.reshape(len(call.into), -1)
+        if layer.padding_idx is not None:
+            out = out * (tokens != layer.padding_idx)[..., None]
+        found = [TokenRows(layer.weight, tokens, out)]
+    elif kind is nn.LayerNorm:
+        shape = layer.normalized_shape
+        plain = torch.nn.functional.layer_norm(call.into, shape, None, None, layer.eps)
+        found = _scaled(call, lambda g: g.reshape(len(g), -1, layer.weight.numel()).sum(1), plain)
+    else:
+        plain = torch.nn.functional.group_norm(call.into, layer.num_groups, None, None, layer.eps)
+        found = _scaled(call, lambda g: g.reshape(*g.shape[:2], -1).sum(2), plain)
+    return [piece for piece in found if id(piece.parameter) in trained]
+
+
+def _linear(call: Call) -> list[Piece]:
+    layer, count = call.layer, len(call.into)
+    into = call.into.reshape(count, -1, layer.in_features)
+    out = call.out_gradient.reshape(count, -1, layer.out_features)
+    found = Rows(layer.weight, into, out, lambda some: some[:, None], lambda some: some[:, None], 1, into.shape[1], 1)
+    return [found, PlainVector(layer.bias, out.sum(1))]
+
+
+def _convolution(call: Call) -> list[Piece]:
+    layer, into, out = call.layer, call.into, call.out_gradient
+    sizes = [layer.kernel_size, layer.stride, layer.padding, layer.dilation]
+    if into.dim() == 3:  # Conv1d is Conv2d on an image of one line
+        into, out = into[:, :, None], out[:, :, None]
+        sizes = [(0 if place == 2 else 1, *size) for place, size in enumerate(sizes)]
+    groups, length = layer.groups, out.shape[2] * out.shape[3]
+
+    def into_rows(some: Any) -> Any:
+        return _patches(some, sizes, out.shape[2:]).reshape(len(some), length, groups, -1).transpose(1, 2)
+
+    def out_rows(some: Any) -> Any:
+        return some.reshape(len(some), groups, layer.out_channels // groups, length).transpose(2, 3)
+
+    copies = layer.weight[0, 0].numel()
+    kernel, stride, padding, dilation = sizes
+    patches = Patches(into.shape[1], into.shape[2], into.shape[3], kernel, stride, padding, dilation, out.shape[3])
+    found = Rows(layer.weight, into, out, into_rows, out_rows, copies, length, groups, patches)
+    return [found, PlainVector(layer.bias, out.sum((2, 3)))]
+
+
+def _patches(x: Any, sizes: list[Any], out: Any) -> Any:
+    """What each place of the output sees, as (examples, height, width, channels, kernel height, kernel width): a view."""
+    kernel, stride, padding, dilation = sizes
+    x = torch.nn.functional.pad(x, (padding[1], padding[1], padding[0], padding[0]))
+    examples, channels, rows, columns = x.stride()
+    return x.as_strided(
+        (len(x), out[0], out[1], x.shape[1], kernel[0], kernel[1]),
+        (examples, rows * stride[0], columns * stride[1], channels, rows * dilation[0], columns * dilation[1]),
+    )
+
+
+def _scaled(call: Call, summed: Callable[[Any], Any], plain: Any) -> list[Piece]:
+    """Layers that scale and shift what they normalized."""
+    layer, g = call.layer, call.out_gradient
+    if layer.weight is None:
+        return []
+    found: list[Piece] = [PlainVector(layer.weight, summed(g * plain))]
+    return [*found, PlainVector(layer.bias, summed(g))] if layer.bias is not None else found

@@ -1,0 +1,120 @@
+"""Logistic regression by noisy gradient descent on all rows, with exact sums.
+
+Privacy: in each step a row adds c (outer) a, for a its features and 1 as whole numbers (`SCALE` to the unit) and c its
+residuals times a public factor, shortened so that |c| |a| <= the bound, and cut off towards zero. So one row moves the whole
+numbers by at most the bound, and each step is Gaussian-private with its share of mu; so is the noisy number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from sordino.learn.bounded_rows import SCALE, Floats, on_lattice
+from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, shared, targets_of
+from sordino.mechanisms.gaussian import Gaussian
+
+__all__ = ["LogisticRegression"]
+
+_CLIP = 2**33
+_ROWS_AT_A_TIME = 2**18
+_SIZE_SHARE = Fraction(1, 100)
+_PACES = ((Fraction(1, 12), 150, 4.0), (Fraction(1), 300, 16.0), (math.inf, 500, 32.0))
+"""For budgets up to which mu: how many steps, and the learning rate."""
+
+
+class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """Gradient descent with momentum; the answer is the mean of the later steps.
+
+    `classes` and `bounds` are declared. `clip` bounds the gradient of one row, for features scaled to [0, 1]. Number and
+    length of steps are by default chosen for the budget: more and longer ones where there is less noise.
+    """
+
+    _what = "fit a logistic regression"
+
+    def __init__(
+        self,
+        epsilon: Any = 1.0,
+        delta: Any = 1e-6,
+        *,
+        bounds: Any = None,
+        classes: Any = None,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        momentum: float = 0.9,
+        clip: float = 1.0,
+        ledger: Any = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.classes, self.ledger = epsilon, delta, bounds, classes, ledger
+        self.steps, self.learning_rate, self.momentum, self.clip = steps, learning_rate, momentum, clip
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Learn from rows and their classes."""
+        targets = targets_of(y, np.asarray(X).shape[0] if np.ndim(X) == 2 else len(np.atleast_1d(y)))
+        self.classes_, places = classes_of(self.classes, targets)
+        x, mu = self._begin(X)
+        steps, rate = next((steps, rate) for most, steps, rate in _PACES if mu <= most)
+        steps, rate = self.steps or steps, self.learning_rate or rate
+        each, for_size = shared(mu, [(1 - _SIZE_SHARE) / steps, _SIZE_SHARE])
+        whole = on_lattice(np.column_stack([x, np.ones(len(x))]), math.sqrt(x.shape[1] + 1))
+        count = max(1.0, float(Gaussian._for(Fraction(1), 1 / for_size, Fraction(1, 256)).release(len(x))))
+        noise = Gaussian._for(Fraction(_CLIP), _CLIP / each, 1)
+        kinds = 1 if len(self.classes_) == 2 else len(self.classes_)
+        wanted = np.eye(len(self.classes_))[places] if kinds > 1 else (places[:, None] == 1).astype(float)
+        weights, speed = (np.zeros((kinds, whole.shape[1])) for _ in range(2))
+        total, used = np.zeros_like(weights), 0
+        lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole))
+        for step in range(steps):
+            gradient = self._noisy_gradient(whole, lengths, wanted, weights, noise) / count
+            speed = self.momentum * speed - rate * gradient
+            weights = weights + speed
+            if 2 * step >= steps:
+                total, used = total + weights, used + 1
+        weights = total / used
+        self.coef_ = weights[:, :-1] / (self._box.high - self._box.low)
+        self.intercept_ = weights[:, -1] - self.coef_ @ self._box.low
+        self._finish(self.coef_, self.intercept_)
+        return self
+
+    def _noisy_gradient(self, whole: Floats, lengths: Floats, wanted: Floats, weights: Floats, noise: Gaussian) -> Floats:
+        """The sum over rows of clipped gradients, with noise."""
+        total = np.zeros(weights.shape, np.int64)
+        factor = _CLIP / (float(self.clip) * SCALE)
+        for start in range(0, len(whole), _ROWS_AT_A_TIME):
+            part = slice(start, start + _ROWS_AT_A_TIME)
+            residuals = _chances(whole[part] @ weights.T / SCALE) - wanted[part]
+            sizes = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+            most = _CLIP * (1 - 2.0**-40) / np.maximum(lengths[part], 1)
+            shorter = np.minimum(factor, most / np.maximum(sizes, 1e-300))
+            total += (np.trunc(residuals * shorter[:, None]).T @ whole[part]).astype(np.int64)
+        noisy: Floats = noise.release(total).astype(float)
+        return noisy * (float(self.clip) / _CLIP)
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+        """The log-odds of the second of two classes, or the score of each class."""
+        rows = self._rows(X) * (self._box.high - self._box.low) + self._box.low
+        scores = rows @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The chance of each class."""
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return _chances(scores)
+        second = _chances(scores[:, None])
+        return np.column_stack([1 - second[:, 0], second[:, 0]])
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The likeliest class."""
+        places = self.predict_proba(X).argmax(1)
+        return self.classes_[places]
+
+
+def _chances(scores: Floats) -> Floats:
+    if scores.shape[1] == 1:
+        return 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
+    raised = np.exp(scores - scores.max(1, keepdims=True))
+    return np.asarray(raised / raised.sum(1, keepdims=True))

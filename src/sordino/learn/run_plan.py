@@ -1,0 +1,103 @@
+"""What a training run will do and what it costs, made together so that they cannot disagree. No data are seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from sordino.accounting.calibrate import smallest_scale
+from sordino.accounting.charge import Charge
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import Number, decimal_reading, four_digits, open_unit, positive, readable, show
+from sordino.privacy.loss import GaussianLoss, Loss, SubsampledLoss
+from sordino.privacy.neighbors import Neighbors
+
+__all__ = ["RunPlan"]
+
+_MOST_STEPS = 10**8
+_UNITS = {Neighbors.ADD_REMOVE: "adding or removing", Neighbors.REPLACE: "replacing"}
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Noisy steps on Poisson samples: how many, at which rate, with which noise (`sigma`, in clipping norms).
+
+    Example:
+        >>> plan = RunPlan.within(epsilon=2, delta=1e-6, rate=Fraction(1, 100), steps=100)
+        >>> print(plan)
+        100 steps at rate 0.01: sigma 0.7485, epsilon 2 at delta 1e-06
+    """
+
+    steps: int
+    rate: Fraction
+    sigma: Fraction
+    delta: Fraction
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+    unit: str = "example"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST_STEPS:
+            raise InvalidInput(f"steps={show(self.steps)}", "a run takes at least one step", "Train for longer.")
+        rate, sigma = decimal_reading("rate", self.rate), decimal_reading("sigma", self.sigma)
+        if not 0 < rate <= 1:
+            rule = "the rate is the chance of a unit to be in a batch, above 0 and at most 1"
+            raise InvalidInput(f"rate={show(self.rate)}", rule, "Pass batch_size / size, or less.")
+        if sigma <= 0:
+            rule = "without noise there is no privacy"
+            raise InvalidInput(f"sigma={show(self.sigma)}", rule, "Leave sigma out: it is found from epsilon and delta.")
+        for name, value in (("rate", rate), ("sigma", sigma), ("delta", open_unit("delta", self.delta).lower)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
+
+    @staticmethod
+    def within(
+        *,
+        epsilon: Number,
+        delta: Number,
+        rate: Number,
+        steps: int,
+        neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
+        unit: str = "example",
+    ) -> RunPlan:
+        """The plan with the least noise that is (epsilon, delta)-differentially private, certified."""
+        positive("epsilon", epsilon)
+        first = RunPlan(steps, decimal_reading("rate", rate), Fraction(1), open_unit("delta", delta).lower,
+                        Neighbors(neighbors), unit)  # fmt: skip
+        return first.with_sigma(smallest_scale(lambda sigma: first.with_sigma(sigma).loss, epsilon=epsilon, delta=delta))
+
+    def with_sigma(self, sigma: Fraction) -> RunPlan:
+        """The same run with other noise."""
+        return RunPlan(self.steps, self.rate, sigma, self.delta, self.neighbors, self.unit)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The privacy loss of the whole run: what the proof in step.md says each step has, as often as there are steps."""
+        if self.rate == 1:
+            moved = 1 if self.neighbors is Neighbors.ADD_REMOVE else 2
+            return self.steps * GaussianLoss(moved / self.sigma)
+        return self.steps * SubsampledLoss(GaussianLoss(1 / self.sigma), self.rate, self.neighbors)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The epsilon of the run at its delta, rounded up."""
+        return self.loss.epsilon(self.delta)
+
+    @cached_property
+    def charge(self) -> Charge:
+        """What a ledger is asked for: the mu of full batches, else (epsilon, delta)."""
+        return Charge.of(self.loss) if self.rate == 1 else Charge.approximate(self.epsilon, self.delta)
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one sentence."""
+        return (
+            f"({four_digits(self.epsilon)}, {readable(self.delta)})-differentially private for "
+            f"{_UNITS[self.neighbors]} one {self.unit}"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.steps:,} steps at rate {four_digits(self.rate)}: sigma {four_digits(self.sigma)}, "
+            f"epsilon {four_digits(self.epsilon)} at delta {readable(self.delta)}"
+        )

@@ -1,0 +1,213 @@
+"""Running totals over time: one budget for the whole stream, and an error that grows like log(steps), not like their root.
+
+Theorem. All readings of a `Stream` together are mu-Gaussian-private for one person who changes the numbers of at most
+`max_steps` steps by at most `sensitivity` (L2) in each. Proof: stream.md.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.accounting.charge import Charge
+from sordino.errors import InvalidInput
+from sordino.ledger.ledger import Ledger
+from sordino.ledger.receipt import Receipt, Request
+from sordino.mechanisms.gaussian import Gaussian
+from sordino.privacy.exact import Number, four_digits, open_unit, positive, show
+from sordino.privacy.loss import GaussianLoss, largest_mu
+
+__all__ = ["Reading", "Stream"]
+
+_BITS = 24
+_FIRST_BLOCK = 64
+_MOST_STEPS = 2**20
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The running total after a step, the step's own number, and their standard deviations."""
+
+    step: int
+    total: Any
+    sd: float
+    increment: Any
+    increment_sd: float
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.total} (standard deviation {four_digits(self.sd)})"
+
+
+class Stream:
+    """Adds up whole numbers (counts, or sums on a lattice) that arrive step by step, and tells the noisy total after each.
+
+    With a `horizon` it ends after so many steps; without, it goes on in blocks of doubling length. `width` makes each number
+    a vector. `bands` keeps only so many steps in memory, at some more error; if a person's steps are at least `bands` apart
+    (`spacing`), several steps cost the root of their number instead of the number.
+
+    Example:
+        >>> visits = Stream(epsilon=1, delta=1e-6, horizon=365)
+        >>> reading = visits.add(120)
+        >>> reading.step, visits.sd_at(365) < 15 < math.sqrt(365) * 4.22
+        (1, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        horizon: int | None = None,
+        sensitivity: int = 1,
+        max_steps: int = 1,
+        width: int | None = None,
+        bands: int | None = None,
+        spacing: int = 1,
+        ledger: Ledger | None = None,
+        analyst: str | None = None,
+    ) -> None:
+        self.mu = largest_mu(positive("epsilon", epsilon).lower, open_unit("delta", delta).lower)
+        for name, value in (("sensitivity", sensitivity), ("max_steps", max_steps), ("spacing", spacing)):
+            _whole(name, value)
+        for name, limit in (("horizon", horizon), ("width", width), ("bands", bands)):
+            if limit is not None:
+                _whole(name, limit)
+        if horizon is not None and horizon > _MOST_STEPS:
+            rule = f"a stream with a horizon has at most {_MOST_STEPS} steps"
+            raise InvalidInput(f"horizon={horizon}", rule, "Leave it out: blocks go on without end.")
+        self.horizon, self.width, self.bands = horizon, width, bands
+        self._sensitivity = _person(sensitivity, max_steps, bands, spacing)
+        self.receipt: Receipt | None = None
+        if ledger is not None:
+            request = Request(f"stream-{uuid.uuid4().hex}", "a stream of running totals", f"epsilon {epsilon}", analyst)
+            self.receipt = ledger.charge(Charge.of(GaussianLoss(self.mu)), request).receipt
+        self._before: Any = 0 if width is None else np.zeros(width)
+        self._variance_before = 0.0
+        self._step = 0
+        self._block = _Block(self._mechanism_of(horizon or _FIRST_BLOCK), horizon or _FIRST_BLOCK, bands)
+
+    def _mechanism_of(self, length: int) -> Gaussian:
+        square = sum(r * r for r in coefficients(length, self.bands))
+        moved = self._sensitivity * (math.isqrt(square) + 1)
+        return Gaussian._for(moved, moved / self.mu, 1)
+
+    def add(self, value: Any) -> Reading:
+        """Add the exact number of the next step; the noisy total so far."""
+        exact = self._checked(value)
+        if self._block.full:
+            if self.horizon is not None:
+                raise InvalidInput(f"step {self._step + 1}", f"the horizon is {self.horizon} steps", "Begin a new stream.")
+            self._before = self._before + self._block.total
+            self._variance_before += self._block.variance(self._block.length)
+            length = min(2 * self._block.length, _MOST_STEPS)
+            self._block = _Block(self._mechanism_of(length), length, self.bands)
+        increment = self._block.add(exact)
+        self._step += 1
+        sd, own = self._sd(), self._block.increment_sd()
+        total = self._before + self._block.total
+        return Reading(self._step, total.copy() if self.width else float(total), sd, increment, own)
+
+    def _checked(self, value: Any) -> Any:
+        if self.width is None:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                hint = "Count, or round to a public lattice first."
+                raise InvalidInput(f"value={show(value)}", "each step adds a whole number", hint)
+            return int(value)
+        found = np.asarray(value)
+        if found.shape != (self.width,) or found.dtype.kind not in "iu":
+            rule = f"each step adds {self.width} whole numbers"
+            raise InvalidInput(f"an array of shape {found.shape} and type {found.dtype}", rule, "Pass integers.")
+        return found.astype(object)
+
+    def _sd(self) -> float:
+        return math.sqrt(self._variance_before + self._block.variance(self._block.steps))
+
+    def sd_at(self, step: int) -> float:
+        """The standard deviation of the total after a step; known beforehand."""
+        variance, length = 0.0, self.horizon or _FIRST_BLOCK
+        while True:
+            block = _Block(self._mechanism_of(length), length, self.bands)
+            if step <= length or self.horizon is not None:
+                return math.sqrt(variance + block.variance(min(step, length)))
+            variance += block.variance(length)
+            step, length = step - length, min(2 * length, _MOST_STEPS)
+
+
+class _Block:
+    """A run of steps with a known length: y = R x + noise is what is released, and totals are computed from y alone."""
+
+    def __init__(self, mechanism: Gaussian, length: int, bands: int | None) -> None:
+        self.mechanism, self.length = mechanism, length
+        self.whole = coefficients(length, bands)
+        self.floats = np.array(self.whole, float) / 2**_BITS
+        self.exact: list[Any] = []
+        self.found: list[Any] = []
+        self.steps = 0
+        self.total: Any = 0.0
+        self._spread: Floats | None = None
+
+    @property
+    def full(self) -> bool:
+        return self.steps == self.length
+
+    def add(self, exact: Any) -> Any:
+        self.exact = [exact, *self.exact[: len(self.whole) - 1]]
+        mixed = sum(r * x for r, x in zip(self.whole, self.exact, strict=False))
+        released = self.mechanism.release(mixed if isinstance(mixed, int) else np.asarray(mixed, object))
+        own = np.asarray(released, float) / 2**_BITS
+        past = zip(self.floats[1:], self.found, strict=False)
+        increment = own - sum((r * x for r, x in past), np.zeros_like(own))
+        self.found = [increment, *self.found[: len(self.whole) - 2]]
+        self.steps += 1
+        self.total = self.total + increment
+        return float(increment) if increment.ndim == 0 else increment
+
+    def _inverse(self) -> Floats:
+        """The first column of R^-1: how noise of one step echoes in the increments."""
+        if self._spread is None:
+            inverse = np.zeros(self.length)
+            inverse[0] = 1.0
+            tail = self.floats[1:]
+            for t in range(1, self.length):
+                reach = min(t, len(tail))
+                inverse[t] = -(tail[:reach] @ inverse[t - reach : t][::-1])
+            self._spread = inverse
+        return self._spread
+
+    def variance(self, steps: int) -> float:
+        """Of the total after so many steps: the noise passes through the running sum of R^-1."""
+        sd: float = float(self.mechanism.scale) / 2**_BITS
+        return float(sd**2 * np.square(np.cumsum(self._inverse()[:steps])).sum())
+
+    def increment_sd(self) -> float:
+        sd: float = float(self.mechanism.scale) / 2**_BITS
+        return float(sd * math.sqrt(np.square(self._inverse()[: self.steps]).sum()))
+
+
+def coefficients(length: int, bands: int | None = None) -> list[int]:
+    """The first column of R in units of 2^-24: binomial(2k, k)/4^k, cut off; R R is the matrix of running sums."""
+    found, exact = [], Fraction(2**_BITS)
+    value = float(exact)
+    for k in range(min(length, bands or length)):
+        found.append(int(value))
+        value *= (2 * k + 1) / (2 * k + 2)
+    return found
+
+
+def _person(sensitivity: int, steps: int, bands: int | None, spacing: int) -> Fraction:
+    """How much farther one person can move R x than one column of R is long, rounded up."""
+    if bands is not None and spacing >= bands and steps > 1:  # their columns have no step in common
+        return Fraction(sensitivity * (math.isqrt(steps * 4**40) + 1), 2**40)
+    return Fraction(sensitivity * steps)
+
+
+def _whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 1 or more.")

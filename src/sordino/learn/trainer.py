@@ -1,0 +1,321 @@
+"""Training with differential privacy: charge, then noisy steps on Poisson samples, then a model with a receipt.
+
+Each step is proven in step.md to have exactly the loss that `RunPlan` accounts for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sordino.errors import InvalidInput, SordinoError
+from sordino.learn.checkpoint import load_checkpoint, model_digest, save_checkpoint
+from sordino.learn.clipped_sums import ClippedSums, captured_calls
+from sordino.learn.examples import Examples, made_up
+from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
+from sordino.learn.graphed_sums import GraphedSums
+from sordino.learn.payment import Mark, Payments, ledger_for
+from sordino.learn.run_plan import RunPlan
+from sordino.learn.sampler import sampled
+from sordino.learn.torch_extra import torch
+from sordino.ledger.chain import digest
+from sordino.ledger.ledger import Ledger
+from sordino.ledger.receipt import Receipt
+from sordino.privacy.budget import Budget
+from sordino.privacy.exact import Number, decimal_reading, four_digits, readable, show
+from sordino.privacy.neighbors import Neighbors
+
+__all__ = ["Trainer", "TrainingResult"]
+
+_PHYSICAL = 256
+_SAVE_EVERY = 100
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """The trained model, what was promised, and the proof that it was paid for."""
+
+    model: Any
+    plan: RunPlan
+    receipt: Receipt
+    steps: int
+    statement: str
+
+    def __str__(self) -> str:
+        return self.statement
+
+
+class Trainer:
+    """Trains a PyTorch model so that the result is (epsilon, delta)-differentially private for each example or person.
+
+    `loss` gives one number for each example (reduction="none"). Batches are Poisson samples: every unit is in one with
+    chance `rate`, or batch_size / `size`, where `size` is a public number of units near the true one, which itself is
+    secret unless neighbors="replace". Each unit's gradient is clipped to the L2 norm `clip`. With `persons`, who each
+    example is of, a unit is a person with up to `max_examples` of their examples.
+
+    The whole run is charged to `ledger` before the first gradient: that of a session, a file with a `budget`, or one in
+    memory for this run alone. `physical_batch` is how many units are computed at a time; it changes memory, not results.
+
+    Privacy: step.md, under the assumptions named there. What the optimizer does with noisy gradients is post-processing.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        loss: Callable[[Any, Any], Any],
+        data: Any,
+        *,
+        epsilon: Number,
+        delta: Number,
+        epochs: Number | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        rate: Number | None = None,
+        size: int | None = None,
+        clip: float = 1.0,
+        persons: Any = None,
+        max_examples: int | None = None,
+        neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
+        physical_batch: int = _PHYSICAL,
+        ledger: Ledger | str | Path | None = None,
+        budget: Budget | None = None,
+        analyst: str | None = None,
+        run: str | None = None,
+    ) -> None:
+        self.model, self.optimizer, self._loss = model, optimizer, loss
+        self._examples = Examples.of(data, persons, max_examples)
+        relation = Neighbors(neighbors)
+        public = _public_size(size, self._examples, relation)
+        chance = _rate(rate, batch_size, public)
+        count = _steps(steps, epochs, chance)
+        if isinstance(clip, bool) or not isinstance(clip, int | float) or not 1e-30 < clip < 1e30:
+            rule = "the norm to which gradients are clipped is a number above zero"
+            raise InvalidInput(f"clip={show(clip)}", rule, "Pass clip=1.0 or the like.")
+        unit = "example" if persons is None else "person"
+        self.plan = RunPlan.within(epsilon=epsilon, delta=delta, rate=chance, steps=count, neighbors=relation, unit=unit)
+        self.expected = float(chance * public)
+        """How many units a batch holds on average, by the public size: what noisy sums are divided by."""
+        if self._examples.units > MOST_UNITS:
+            raise InvalidInput(f"{self._examples.units} units", f"at most {MOST_UNITS} can be summed", "Pass fewer.")
+        slots = max(1, min(int(physical_batch), 4096))
+        self._sums = ClippedSums(model, float(clip), units=slots, per_unit=self._examples.per_unit)
+        self._batches = GraphedSums(self._sums, self._losses)
+        _expect_owned(optimizer, self._sums)
+        self._noise = GradientNoise.of(self.plan.sigma)
+        self._rehearse()
+        self.run = run or f"training-{uuid.uuid4().hex}"
+        self._payments = Payments(
+            ledger_for(self.plan, ledger, budget), f"train {type(model).__name__}", self._settings(clip), analyst
+        )
+        self._mark = Mark(self.run)
+        self._receipt: Receipt | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """What pays."""
+        return self._payments.ledger
+
+    def preview(self) -> RunPlan:
+        """What the run will do and cost; free, and no data are read."""
+        return self.plan
+
+    def _settings(self, clip: float) -> str:
+        shapes = ",".join(f"{self._sums.names[key]}{tuple(p.shape)}" for key, p in self._sums.parameters.items())
+        return f"{self.plan}; {self.plan.neighbors.value}; {self.plan.unit}; clip {clip!r}; model {digest(shapes)[:16]}"
+
+    def _device(self) -> Any:
+        return next(iter(self._sums.parameters.values())).device
+
+    def _losses(self, x: Any, y: Any, used: Any) -> Callable[[Any], Any]:
+        def run(model: Any) -> Any:
+            losses = self._loss(model(x), y)
+            if losses.dim() == 0 or len(losses) != len(x):
+                rule = "the loss must give one number for each example of the batch"
+                raise InvalidInput(f"a loss of shape {tuple(losses.shape)}", rule, 'Pass one with reduction="none".')
+            return torch.where(used, losses.reshape(len(x), -1).mean(1), 0.0)
+
+        return run
+
+    def _rehearse(self) -> None:
+        """Run the model on made-up examples: learn its shapes, and refuse it if one example reaches another."""
+        self.model.train()
+        count = self._sums.units * self._sums.per_unit
+        form_x, form_y = self._examples.forms()
+        numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
+        x, y = (made_up(form, count, numbers).to(self._device()) for form in (form_x, form_y))
+        every = torch.ones(count, dtype=torch.bool, device=x.device)
+        only = every.clone()
+        only[1:] = False
+        with _told("the model"):
+            calls, _ = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every))
+            alone = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, only))[0]
+        for call in (*calls, *alone):
+            if len(call.into) != count or len(call.out_gradient) != count:
+                name = next(name for name, layer in self._sums.layers.items() if layer is call.layer)
+                rule = "the first axis of what goes in and comes out must count examples"
+                raise InvalidInput(f"layer {name!r}", rule, "Keep examples apart on the first axis all the way.")
+        if count > 1 and any(bool((call.out_gradient[1:] != 0).any()) for call in alone):
+            rule = "the loss of one example depends on other examples of the batch"
+            raise InvalidInput("this model", rule, "Leave out what mixes a batch, such as means over its first axis.")
+        self._sums.learn_shapes(calls)
+
+    def train(
+        self, checkpoint: str | Path | None = None, *, save_every: int = _SAVE_EVERY, progress: bool = True
+    ) -> TrainingResult:
+        """Charge the run, if that was not done before, and take all steps that are left.
+
+        With a `checkpoint` the run is written there every `save_every` steps and when it is interrupted, and `resume`
+        continues it. Steps that a crash loses stay spent: the run then ends after fewer useful steps.
+        """
+        path = None if checkpoint is None else Path(checkpoint)
+        if path is not None and not path.parent.is_dir():
+            raise InvalidInput(f"checkpoint={show(str(path))}", "there is no such folder", "Create it first.")
+        if self._receipt is None:
+            self._receipt = self._payments.begin(self.run, self.plan)
+        every = self.plan.steps if path is None else max(1, int(save_every))
+        self.model.train()
+        with _bar(self.plan.steps, show=progress) as moved:
+            while self._mark.step < self.plan.steps:
+                self._stretch(path, min(self._mark.step + every, self.plan.steps), moved)
+        return TrainingResult(self.model, self.plan, self._receipt, self.plan.steps, self._statement())
+
+    def resume(self, checkpoint: str | Path) -> Trainer:
+        """Continue a run from its last checkpoint: nothing is charged again, and no step is taken twice."""
+        mark = load_checkpoint(Path(checkpoint), self.model, self.optimizer)
+        self._mark = self._payments.resumed(mark)
+        self.run, self._receipt = mark.run, self._payments.paid(mark.run)
+        return self
+
+    def _stretch(self, path: Path | None, until: int, moved: Callable[[int], None]) -> None:
+        """Steps that were made ours in the ledger first; where they end is recorded with what they led to."""
+        opened = self._payments.open_stretch(self._mark, until)
+        step = self._mark.step
+        try:
+            while step < until:
+                self._step()
+                step += 1
+                moved(step)
+        finally:  # also if interrupted: steps that were taken are kept
+            self.optimizer.zero_grad(set_to_none=True)
+            self._mark = Mark(self.run, self._mark.stretch + 1, step, model_digest(self.model))
+            if path is not None:
+                save_checkpoint(path, self.model, self.optimizer, self._mark)
+            self._payments.close_stretch(opened, self._mark)
+
+    def _step(self) -> None:
+        self._sums.clear()
+        places = sampled(self.plan.rate, self._examples.units)
+        for start in range(0, len(places), self._sums.units):
+            x, y, used = self._examples.take(places[start : start + self._sums.units], self._sums.units, self._device())
+            try:
+                self._batches.add(x, y, used)
+            except Exception as error:
+                raise _Failed(type(error).__name__) from None
+        self._sums.set_gradients(self._noise, self._sums.step / self.expected)
+        self.optimizer.step()
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()):
+            rule = "the model's numbers are no longer finite"
+            raise InvalidInput("this learning rate", rule, "Lower it, and begin a new run; what was charged stays spent.")
+
+    def _statement(self) -> str:
+        plan, receipt = self.plan, self._receipt
+        if receipt is None:
+            return "not trained"
+        k = self._sums.per_unit
+        persons = f", at most {k} examples each" if plan.unit == "person" else ""
+        return (
+            f"This model is {plan.promise}{persons}. It was trained in {plan.steps:,} steps on Poisson samples of rate "
+            f"{readable(plan.rate)}; gradients were clipped to norm {self._sums.clip:g}, summed in whole numbers, and given "
+            f"exact Gaussian noise of {four_digits(plan.sigma)} clipping norms. "
+            f"Paid as entry {receipt.number} of the ledger ({self.ledger.place}) before data were read."
+        )
+
+
+class _Failed(SordinoError):
+    """A step that failed on secret examples: the text of the error may quote them, so only its kind is told."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"a step failed ({kind}); details are withheld, as they may quote data. What was charged stays spent. "
+            "Run the model on examples of your own to find the cause."
+        )
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Errors on made-up examples, told in full."""
+    try:
+        yield
+    except SordinoError:
+        raise
+    except Exception as error:
+        told = " ".join(str(error).split())[:300]
+        rule = f"it fails on made-up examples: {type(error).__name__}: {told}"
+        raise InvalidInput(what, rule, "Check that model, loss, inputs and targets fit together.") from None
+
+
+def _public_size(size: int | None, examples: Examples, relation: Neighbors) -> int:
+    if size is None:
+        if relation is Neighbors.REPLACE:
+            return examples.units
+        rule = "the number of examples is secret where one may be added or removed, so rates cannot come from it"
+        raise InvalidInput("no size", rule, 'Pass size=10_000, a public number near it; or neighbors="replace".')
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InvalidInput(f"size={show(size)}", "it is a number of units", "Pass size=10_000 or the like.")
+    return size
+
+
+def _rate(rate: Number | None, batch_size: int | None, size: int) -> Fraction:
+    if (rate is None) == (batch_size is None):
+        raise InvalidInput("rate and batch_size", "exactly one of them says how large batches are", "Pass batch_size=256.")
+    if rate is not None:
+        return decimal_reading("rate", rate)
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= size:
+        rule = f"a batch holds from 1 unit to all of them, {size}"
+        raise InvalidInput(f"batch_size={show(batch_size)}", rule, "Pass batch_size=256 or the like.")
+    return Fraction(batch_size, size)
+
+
+def _steps(steps: int | None, epochs: Number | None, rate: Fraction) -> int:
+    if (steps is None) == (epochs is None):
+        raise InvalidInput("steps and epochs", "exactly one of them says how long to train", "Pass epochs=10.")
+    if steps is not None:
+        return steps
+    wanted = decimal_reading("epochs", epochs)
+    if wanted <= 0 or rate <= 0:
+        raise InvalidInput(f"epochs={show(epochs)}", "it must be greater than zero", "Pass epochs=10.")
+    return max(1, math.ceil(wanted / rate))
+
+
+def _expect_owned(optimizer: Any, sums: ClippedSums) -> None:
+    """The optimizer must move what is trained, and nothing else."""
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
+    if held != set(sums.parameters):
+        lost = sorted(sums.names[key] for key in set(sums.parameters) - held)
+        value = f"parameter {lost[0]!r}" if lost else "an optimizer with other parameters"
+        raise InvalidInput(value, "the optimizer must hold all trained parameters of the model", "Pass model.parameters().")
+
+
+@contextlib.contextmanager
+def _bar(steps: int, *, show: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, if somebody is watching; it shows steps only, never a loss."""
+    if not show or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("Training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        yield lambda done: bar.update(task, completed=done)

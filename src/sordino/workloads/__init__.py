@@ -1,0 +1,1 @@
+"""Many tables at once: marginals that agree with one another, and synthetic rows made from them."""

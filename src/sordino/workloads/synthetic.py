@@ -1,0 +1,198 @@
+"""Synthetic rows with a report of their own quality, as they are stored and read back.
+
+They hold nothing that was not released: rows are drawn from a model of noisy tables, and the report has noisy errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import four_digits
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from sordino.ledger.receipt import Receipt
+
+__all__ = ["QualityReport", "Synthetic", "TableError"]
+
+Ints = npt.NDArray[Any]
+GOOD, POOR = 0.05, 0.15
+"""A table that is at most this far off in total variation is good for use; one that may be further is poor."""
+
+
+@dataclass(frozen=True)
+class TableError:
+    """How far one table of the rows is from the data: half the L1 distance of their shares, with its interval.
+
+    0 is the same table and 1 one that has nothing in common with it. `measured` says whether the model saw this table.
+    """
+
+    columns: tuple[str, ...]
+    error: float
+    low: float
+    high: float
+    measured: bool
+
+    @property
+    def verdict(self) -> str:
+        """What the table is good for."""
+        return "good" if self.high <= GOOD else "poor" if self.low > POOR else "fair"
+
+
+@dataclass(frozen=True)
+class QualityReport:
+    """The errors of all columns, all pairs and some triples, each measured privately; every interval holds by itself."""
+
+    tables: tuple[TableError, ...]
+    confidence: float
+
+    def ways(self, count: int) -> tuple[TableError, ...]:
+        """The tables of this many columns."""
+        return tuple(one for one in self.tables if len(one.columns) == count)
+
+    @property
+    def good_for(self) -> tuple[TableError, ...]:
+        """Tables that can be used as they are."""
+        return tuple(one for one in self.tables if one.verdict == "good")
+
+    @property
+    def poor_for(self) -> tuple[TableError, ...]:
+        """Tables that should not be used."""
+        return tuple(one for one in self.tables if one.verdict == "poor")
+
+    def mean(self, count: int) -> float | None:
+        """The mean error of the tables of this many columns."""
+        own = [one.error for one in self.ways(count)]
+        return sum(own) / len(own) if own else None
+
+    def __str__(self) -> str:
+        lines = []
+        for count, word in ((1, "columns"), (2, "pairs"), (3, "triples")):
+            own = self.ways(count)
+            if own:
+                good, poor = (sum(one.verdict == v for one in own) for v in ("good", "poor"))
+                half = max(one.high - one.error for one in own)
+                mean = four_digits(max(self.mean(count) or 0.0, 0.0))
+                lines.append(
+                    f"{len(own)} {word}: mean error {mean} (each ± {four_digits(half)}); {good} good, {poor} poor"
+                )  # fmt: skip
+        worst = sorted(self.tables, key=lambda one: -one.error)[:5]
+        lines.append(
+            "Do not rely on: " + ("; ".join(" x ".join(one.columns) for one in worst if one.verdict != "good") or "-")
+        )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """Synthetic rows: `values` by column, with the declared types; `report` says how good they are.
+
+    Printing it shows the report and the promise; `to_arrow` and `to_pandas` give the rows.
+    """
+
+    table: str
+    values: Mapping[str, Sequence[Any]]
+    kinds: Mapping[str, str]
+    report: QualityReport
+    privacy: str
+    notes: tuple[str, ...]
+    stored: Mapping[str, Any]
+    receipt: Receipt | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table with the declared types."""
+        import pyarrow as pa
+
+        types = {"int": pa.int64(), "float": pa.float64(), "text": pa.string(), "bool": pa.bool_(), "date": pa.date32(),
+                 "datetime": pa.timestamp("us")}  # fmt: skip
+        return pa.table({name: pa.array(cells, types[self.kinds[name]]) for name, cells in self.values.items()})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a data frame."""
+        return self.to_arrow().to_pandas()
+
+    def with_receipt(self, receipt: Receipt) -> Synthetic:
+        """The same with its receipt."""
+        return replace(self, receipt=receipt)
+
+    def to_html(self) -> str:
+        """A page about the quality of the rows: no script, nothing loaded."""
+        from sordino.workloads.quality_page import page
+
+        return page(self)
+
+    def to_json(self) -> str:
+        """As text that `from_json` reads; the same for the same rows."""
+        return json.dumps(self.stored, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str, receipt: Receipt | None = None) -> Synthetic:
+        """Stored rows."""
+        try:
+            facts = json.loads(text)
+            if facts["kind"] != "synthetic" or facts["v"] != 1:
+                raise ValueError
+            values, kinds = {}, {}
+            for column in facts["columns"]:
+                fine = np.frombuffer(zlib.decompress(base64.b64decode(column["rows"])), "<i4").astype(np.int64)
+                values[column["name"]] = _values(column, fine)
+                kinds[column["name"]] = column["type"]
+            report = QualityReport(
+                tuple(TableError(tuple(one[0]), *one[1:]) for one in facts["report"]), facts["confidence"]
+            )  # fmt: skip
+            notes = tuple(facts["notes"])
+            return cls(facts["table"], values, kinds, report, facts["privacy"], notes, facts, receipt)
+        except (ValueError, LookupError, TypeError, zlib.error):
+            hint = "Pass a text made by to_json(), unchanged."
+            raise InvalidInput(
+                f"a text of {len(text):,} characters", "it is no stored table of synthetic rows, or a damaged one", hint
+            ) from None  # fmt: skip
+
+    def __str__(self) -> str:
+        head = f"{len(self):,} synthetic rows of {self.table}, {len(self.values)} columns"
+        return "\n".join([head, str(self.report), "", *self.notes, self.privacy])
+
+    def __repr__(self) -> str:
+        return f"Synthetic({self.table}: {len(self):,} rows, {len(self.values)} columns)"
+
+
+def packed(fine: Ints) -> str:
+    """Whole numbers of 32 bits as text."""
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(fine, "<i4").tobytes(), 6)).decode()
+
+
+def _values(column: Mapping[str, Any], fine: Ints) -> list[Any]:
+    from datetime import date, datetime, timedelta
+    from fractions import Fraction
+
+    from sordino.answer.stored import value_of
+
+    places = fine.tolist()
+    if column["listed"] is not None:
+        listed = [value_of(v) for v in column["listed"]]
+        known = [float(v) if column["type"] == "float" else v for v in listed]
+        return [None if k < 0 else known[k] for k in places]
+    origin, step = value_of(column["origin"]), Fraction(column["step"])
+    match origin:
+        case datetime():
+            return [None if k < 0 else origin + timedelta(minutes=k) for k in places]
+        case date():
+            return [None if k < 0 else origin + timedelta(days=k) for k in places]
+    start = Fraction(origin)
+    if column["type"] == "int":
+        return [None if k < 0 else int(start) + int(step) * k for k in places]
+    return [None if k < 0 else float(start + step * k) for k in places]

@@ -1,0 +1,71 @@
+"""`sordino marginals` and `sordino synthesize`: tables and rows in files, the page, the charge, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from sordino import Dataset, Session
+
+
+@pytest.fixture
+def bounded(folder: Path) -> Path:
+    file = folder / "visits.toml"
+    file.write_text(file.read_text().replace('city = { type = "text" }\n', "").replace("max_groups = 2", "max_rows = 2"))
+    return folder
+
+
+def test_tables_go_to_a_file_and_are_charged_once(run: Any, bounded: Path) -> None:
+    words = ("marginals", "visits.toml", "-c", "ward", "-c", "decade=BUCKET(age, 10)", "--epsilon", "1", "--request-id", "a")
+    done = run(*words, "--output", "tables.json")
+    assert done.exit_code == 0, done.stderr
+    assert "Charged" in done.stderr
+    assert "agree" in done.stderr
+    rows = json.loads((bounded / "tables.json").read_text())
+    assert {row["table"] for row in rows} == {"ward, decade"}
+    assert len(rows) == 3 * 13
+    again = run(*words, "--output", "tables.parquet")
+    assert "nothing was charged now" in again.stderr
+    assert pq.read_table(bounded / "tables.parquet").num_rows == len(rows)
+    shown = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--by", "ward", "--by", "")
+    assert "A" in shown.stdout
+    preview = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--preview")
+    assert "nothing now" in preview.stdout
+
+
+def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
+    preview = run("synthesize", "visits.toml", "--epsilon", "1", "--preview")
+    assert "judges" in preview.stdout
+    done = run("synthesize", "visits.toml", "--epsilon", "1", "--output", "rows.parquet", "--rows", "50")
+    assert done.exit_code == 0, done.stderr
+    table = pq.read_table(bounded / "rows.parquet")
+    assert table.num_rows == 50
+    assert table.column_names == ["age", "ward"]
+    assert "Quality of synthetic rows" in (bounded / "rows.html").read_text()
+    assert "Charged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("marginals", "-c", "wrad", "--epsilon", "1"), "Did you mean 'ward'"),
+        (("marginals", "-c", "ward", "-c", "ward", "--epsilon", "1"), "name of its own"),
+        (("marginals", "-c", "ward", "--epsilon", "1", "--ways", "3"), "1 columns"),
+        (("marginals", "-c", "ward", "--epsilon", "1", "--output", "t.xlsx"), ".parquet"),
+        (("synthesize", "--epsilon", "1"), "--output"),
+        (("synthesize", "--epsilon", "1", "--output", "rows.parquet", "--rows", "0"), "whole number"),
+        (("synthesize", "--epsilon", "1", "--output", "visits.csv"), "the data"),
+        (("synthesize", "--epsilon", "9", "--output", "rows.csv"), "is left"),
+    ],
+)
+def test_bad_input_is_told_and_costs_nothing(run: Any, bounded: Path, words: tuple[str, ...], said: str) -> None:
+    done = run(words[0], "visits.toml", *words[1:])
+    assert done.exit_code != 0
+    assert said in done.stderr
+    assert not (bounded / "rows.parquet").exists()
+    with Session(Dataset.load(bounded / "visits.toml")) as session:
+        assert not session.receipts

@@ -1,0 +1,93 @@
+"""A question to a small cluster whose executors are killed in the middle; run as a script, prints what became of it.
+
+`python killed_executors.py FILES once|always`: an executor is killed once, or each as soon as it is seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+import sordino as so
+from sordino.errors import EngineFailed
+
+QUESTION = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+COLUMNS = {"ward": {"type": "category", "values": ["A", "B"]}}
+
+
+def executors() -> set[int]:
+    """The processes of executors of this application."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(b"CoarseGrainedExecutorBackend" in word for word in words) and MARK.encode() in b" ".join(words):
+                found.add(int(folder.name))
+    return found
+
+
+MARK = f"sordino-killed-{os.getpid()}"
+
+
+def main(files: str, how: str) -> None:
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder.master("local-cluster[2,1,512]").appName(MARK)
+    settings = {
+        "spark.executor.memory": "512m", "spark.executor.extraJavaOptions": f"-Dsordino.mark={MARK}",
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2",
+        "spark.task.maxFailures": "2", "spark.executor.maxNumFailures": "4",
+    }  # fmt: skip
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    declared = so.Dataset(
+        "spark", files=files, name="visits", unit="id", max_rows=1, columns=COLUMNS, budget={"epsilon": 10**6}
+    )
+    with so.Session(declared, engine=lambda tables: so.engines.spark.Spark(tables, session=spark)) as session:
+        killed: list[int] = []
+        done = threading.Event()
+
+        def kill() -> None:
+            while not done.wait(0.02):
+                if session.progress is not None or how == "always":
+                    for pid in executors():
+                        with contextlib.suppress(ProcessLookupError):  # it has just ended
+                            os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
+                        if how == "once":
+                            return
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        start = time.monotonic()
+        try:
+            answer = session.sql(QUESTION, epsilon=1000, bias=False)
+            told: Any = [[row["ward"], round(row["n"])] for row in answer.to_arrow().to_pylist()]
+        except EngineFailed as error:
+            told = str(error)
+        done.set()
+        killer.join()
+        (payment,) = session.ledger.payments
+        print(json.dumps({"told": told, "killed": len(killed), "status": payment.status, "s": time.monotonic() - start}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    import sordino.engines.spark
+
+    main(sys.argv[1], sys.argv[2])

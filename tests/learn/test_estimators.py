@@ -1,0 +1,185 @@
+"""Estimators in scikit-learn's interface: exact sums of bounded norm, declared bounds, budgets, and use in pipelines."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import sordino as so
+from sordino.errors import InvalidInput
+from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes
+from sordino.learn.bounded_rows import SCALE, noisy_moments, noisy_sums, on_lattice
+from sordino.learn.estimator import rational_root, shared
+from sordino.learn.payment import ledger_for
+from sordino.learn.run_plan import RunPlan
+from sordino.mechanisms import observer
+from sordino.privacy.loss import largest_mu
+
+ALL: list[Any] = [
+    LinearRegression(target_bounds=(0, 1), bounds=(0, 1)),
+    LogisticRegression(classes=[0, 1], bounds=(0, 1), steps=20),
+    NaiveBayes(classes=[0, 1], bounds=(0, 1)),
+    PCA(2, bounds=(0, 1)),
+    KMeans(3, bounds=(0, 1), rounds=3),
+]
+
+
+def recorded(run: Any, outputs: list[Any] | None = None) -> list[tuple[Any, Any, Any]]:
+    """All calls of mechanisms: each with its value and output; with `outputs` these are given instead."""
+    calls: list[tuple[Any, Any, Any]] = []
+
+    def watcher(mechanism: Any, operation: str, value: Any, draw: Any) -> Any:
+        out = draw() if outputs is None else outputs[len(calls)]
+        calls.append((mechanism, np.array(value, object), out))
+        return out
+
+    with observer.watching(watcher):
+        run()
+    return calls
+
+
+def data(seed: int, rows: int = 40, width: int = 4) -> tuple[Any, Any]:
+    made = np.random.default_rng(seed)
+    x = made.uniform(-1, 2, (rows, width))  # also beyond the bounds
+    return x, (x[:, 0] > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("odd", [None, np.nan, np.inf, -1e300])
+def test_neighbours_move_each_release_by_at_most_what_it_is_calibrated_for(estimator: Any, odd: float | None) -> None:
+    """Replay with frozen outputs: all that a row can do is move the whole numbers within the declared distance."""
+    x, y = data(1)
+    if odd is not None:
+        x[3] = odd
+    whole = recorded(lambda: clone(estimator).fit(x, y))
+    less = recorded(lambda: clone(estimator).fit(np.delete(x, 3, 0), np.delete(y, 3)), [output for _, _, output in whole])
+    assert len(whole) == len(less) > 0
+    spent = Fraction(0)
+    for (mechanism, a, _), (_, b, _) in zip(whole, less, strict=True):
+        step = mechanism.step
+        moved = sum((int(p) - int(q)) ** 2 for p, q in zip(a.ravel(), b.ravel(), strict=True)) * step**2
+        assert moved <= mechanism.calibrated_for**2
+        spent += (mechanism.calibrated_for / mechanism.scale) ** 2
+    assert spent <= largest_mu(Fraction(1), Fraction(1, 10**6)) ** 2
+    assert spent >= largest_mu(Fraction(1), Fraction(1, 10**6)) ** 2 * Fraction(99, 100)
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0, 3.0])
+def test_rows_on_the_lattice_keep_the_bound_in_whole_numbers(bound: float) -> None:
+    made = np.random.default_rng(0)
+    rows = np.vstack([made.normal(size=(500, 7)), made.normal(size=(50, 7)) * 1e200, np.zeros((1, 7)), np.eye(7) * bound])
+    for row in on_lattice(rows, bound):
+        assert sum(int(v) ** 2 for v in row) <= (Fraction(bound) * SCALE) ** 2
+    near = on_lattice(rows[:500] / 100, bound) / SCALE
+    assert np.abs(near - rows[:500] / 100).max() < 2 / SCALE or bound < 0.6
+
+
+def test_sums_and_moments_are_exact_before_noise() -> None:
+    rows = np.random.default_rng(0).uniform(size=(300, 3))
+    whole = on_lattice(rows, 2.0).astype(int)
+    ((_, sums, _),) = recorded(lambda: noisy_sums(rows, 2.0, Fraction(1)))
+    assert sums.tolist() == whole.sum(0).tolist()
+    ((_, moments, _),) = recorded(lambda: noisy_moments(rows, 2.0, Fraction(1)))
+    assert moments.tolist() == (whole.T @ whole)[np.triu_indices(3)].tolist()
+    many = noisy_moments(rows, 2.0, Fraction(10**6))
+    assert np.allclose(many, rows.T @ rows, atol=0.2)
+    assert (many == many.T).all()
+
+
+def test_shares_never_add_up_to_more() -> None:
+    for x in (Fraction(2), Fraction(1, 3), Fraction(10**12 + 1, 7)):
+        assert rational_root(x) ** 2 <= x < rational_root(x) ** 2 * Fraction(10**15 + 1, 10**15)
+    parts = shared(Fraction(1, 3), [Fraction(1, 3)] * 3)
+    assert sum(p**2 for p in parts) <= Fraction(1, 9)
+
+
+def test_they_learn_what_there_is_to_learn() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    high = np.array([30, 40, 200, 2600, 0.2, 0.4, 0.5, 0.3, 0.4, 0.1, 3, 5, 22, 550, 0.04, 0.15, 0.4, 0.06, 0.08, 0.03,
+                     40, 50, 260, 4300, 0.25, 1.1, 1.3, 0.3, 0.7, 0.21])  # fmt: skip
+    for model, least in (
+        (LogisticRegression(8, 1e-5, bounds=(0, high), classes=[0, 1]), 0.9),
+        (NaiveBayes(8, 1e-5, bounds=(0, high), classes=[0, 1]), 0.85),
+    ):
+        assert model.fit(x, y).score(x, y) > least
+        assert np.allclose(model.predict_proba(x).sum(1), 1)
+    target = x[:, 0]
+    fit = LinearRegression(8, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(x, target)
+    assert fit.score(x, target) > 0.5
+    digits, labels = load_digits(return_X_y=True)
+    tenfold = LogisticRegression(8, 1e-5, bounds=(0, 16), classes=range(10), steps=60, learning_rate=16.0)
+    assert tenfold.fit(digits, labels).score(digits, labels) > 0.75
+    components = PCA(5, 20, 1e-5, bounds=(0, 16), row_norm=4).fit(digits)
+    kept = ((digits / 16 - (digits / 16).mean(0)) @ components.components_.T).var(0).sum() / (digits / 16).var(0).sum()
+    assert kept > 0.4
+    assert np.abs(components.inverse_transform(components.transform(digits)) - digits).mean() < 4
+    flowers = load_iris().data
+    centres = KMeans(3, 8, 1e-5, bounds=([4, 2, 1, 0], [8, 4.5, 7, 2.5]), rounds=4).fit(flowers)
+    apart = ((flowers - centres.cluster_centers_[centres.predict(flowers)]) ** 2).sum(1).mean()
+    assert apart < 0.5 * flowers.var(0).sum()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "told"),
+    [
+        (LogisticRegression(classes=[0, 1]), "bounds"),
+        (LogisticRegression(bounds=(0, 1)), "classes"),
+        (LogisticRegression(bounds=(1, 0), classes=[0, 1]), "below its upper"),
+        (LogisticRegression(bounds=(0, 1), classes=[1]), "at least two"),
+        (LinearRegression(bounds=(0, 1)), "target_bounds"),
+        (LinearRegression(bounds=(0, 1), target_bounds=(1, np.inf)), "finite"),
+        (NaiveBayes(0, bounds=(0, 1), classes=[0, 1]), "epsilon"),
+        (NaiveBayes(1, 0, bounds=(0, 1), classes=[0, 1]), "delta"),
+        (PCA(9, bounds=(0, 1)), "components"),
+        (KMeans(0, bounds=(0, 1)), "n_clusters"),
+        (PCA(2, bounds=(0, 1), ledger="x"), "Ledger"),
+    ],
+)
+def test_bad_settings_are_refused(estimator: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        estimator.fit(*data(0))
+
+
+def test_data_of_another_form_are_refused() -> None:
+    x, y = data(0)
+    model = ALL[1]
+    with pytest.raises(InvalidInput, match="2D"):
+        clone(model).fit(x[:, 0], y)
+    with pytest.raises(InvalidInput, match="one target for each"):
+        clone(model).fit(x, y[:-1])
+    with pytest.raises(InvalidInput, match="numbers"):
+        clone(model).fit([["a", "b"]], [0])
+    with pytest.raises(InvalidInput, match="features"):
+        clone(model).fit(x, y).predict(x[:, :2])
+    with pytest.raises(Exception, match="not fitted"):
+        clone(model).predict(x)
+
+
+def test_they_live_in_pipelines_and_searches() -> None:
+    x, y = data(0, rows=200)
+    model = LogisticRegression(5, 1e-5, bounds=(0, 1), classes=[0, 1], steps=30)
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(epsilon=6).epsilon == 6
+    assert make_pipeline(model).fit(x, y).predict(x).shape == (200,)
+    assert len(cross_val_score(model, x, y, cv=3)) == 3
+
+
+def test_a_fit_is_charged_before_data_are_read(tmp_path: Path) -> None:
+    plan = RunPlan.within(epsilon=1, delta=1e-6, rate=1, steps=1)
+    ledger = ledger_for(plan, tmp_path / "fits.ledger", so.Budget(2, 1e-5))
+    x, y = data(0)
+    model = NaiveBayes(1, 1e-6, bounds=(0, 1), classes=[0, 1], ledger=ledger).fit(x, y)
+    assert ledger.payments[0].receipt == model.receipt_
+    assert ledger.payments[0].status == "answered"
+    assert ledger.spent.mu_squared == largest_mu(Fraction(1), Fraction(1, 10**6)) ** 2
+    with pytest.raises(so.errors.BudgetExceeded):
+        NaiveBayes(5, 1e-6, bounds=(0, 1), classes=[0, 1], ledger=ledger).fit(x, y)
+    ledger.close()

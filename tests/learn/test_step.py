@@ -1,0 +1,176 @@
+"""The step: each unit moves the integer sums by at most the declared norm, and the noise has the declared law."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+
+from scipy.stats import chi2  # noqa: E402
+
+from learn.models import CROSS_ENTROPY, MODELS, built  # noqa: E402
+from sordino.learn.clipped_sums import ClippedSums, captured_calls  # noqa: E402
+from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise  # noqa: E402
+
+COUNT = 12
+
+
+def collector(model: Any, x: Any, y: Any, clip: float, *, units: int, per_unit: int = 1) -> ClippedSums:
+    sums = ClippedSums(model, clip, units=units, per_unit=per_unit)
+    calls, _ = captured_calls(model, sums.layers, sums.parameters, lambda m: CROSS_ENTROPY(m(x), y))
+    sums.learn_shapes(calls)
+    return sums
+
+
+def losses_of(x: Any, y: Any, used: Any = True) -> Any:
+    return lambda model: torch.where(torch.as_tensor(used), CROSS_ENTROPY(model(x), y), 0.0)
+
+
+def flat(sums: ClippedSums) -> list[int]:
+    return [int(v) for total in sums.sums.values() for v in total.reshape(-1).tolist()]
+
+
+def summed(sums: ClippedSums, x: Any, y: Any) -> list[int]:
+    sums.clear()
+    sums.add(lambda m: CROSS_ENTROPY(m(x), y))
+    return flat(sums)
+
+
+def alone(sums: ClippedSums, x: Any, y: Any, unit: int) -> list[int]:
+    """The vector of one unit, all other slots without loss."""
+    k = sums.per_unit
+    used = torch.arange(len(x)) // k == unit
+    sums.clear()
+    sums.add(losses_of(x, y, used))
+    return flat(sums)
+
+
+def squared(vector: list[int]) -> int:
+    return sum(v * v for v in vector)
+
+
+@pytest.mark.parametrize("clip", [0.01, 1.0, 1e4])
+@pytest.mark.parametrize("per_unit", [1, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_sum_is_that_of_clipped_gradients(name: str, per_unit: int, clip: float) -> None:
+    """Against plain autograd, one unit at a time."""
+    model, x, y = built(name, COUNT)
+    sums = collector(model, x, y, clip, units=COUNT // per_unit, per_unit=per_unit)
+    found = np.array(summed(sums, x, y), float) * sums.step
+    wanted = np.zeros_like(found)
+    for start in range(0, COUNT, per_unit):
+        model.zero_grad()
+        CROSS_ENTROPY(model(x[start : start + per_unit]), y[start : start + per_unit]).sum().backward()
+        gradient = torch.cat([p.grad.reshape(-1) for p in sums.parameters.values()]).double().numpy()
+        wanted += gradient * min(1.0, clip / np.linalg.norm(gradient))
+    # a layer called twice is bounded by the triangle inequality, so that its unit may shrink
+    if name == "sequences" and clip <= 1:
+        cosine = found @ wanted / np.linalg.norm(found) / np.linalg.norm(wanted)
+        assert cosine > 0.99
+        assert 0.7 < np.linalg.norm(found) / np.linalg.norm(wanted) <= 1.001
+    else:
+        assert sums.shapes is not None
+        rounding = COUNT / per_unit * sums.shapes.lost * sums.step
+        assert np.linalg.norm(found - wanted) <= 2e-3 * np.linalg.norm(wanted) + rounding
+
+
+@pytest.mark.parametrize("magnitude", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("name", MODELS)
+def test_no_unit_exceeds_the_norm_and_the_sum_is_the_sum_of_units(name: str, magnitude: float) -> None:
+    """In Python's integers: the sum over a batch is the exact sum of what each unit adds alone."""
+    model, x, y = built(name, 6)
+    if x.dtype.is_floating_point:
+        x = x * magnitude
+    sums = collector(model, x, y, 0.05, units=6)
+    vectors = [alone(sums, x, y, unit) for unit in range(6)]
+    assert all(squared(v) <= CLIP_STEPS**2 for v in vectors)
+    assert max(squared(v) for v in vectors) > (0.5 * CLIP_STEPS) ** 2
+    assert summed(sums, x, y) == [sum(column) for column in zip(*vectors, strict=True)]
+
+
+@pytest.mark.parametrize("per_unit", [1, 2])
+@pytest.mark.parametrize("name", MODELS)
+def test_neighbours_differ_by_at_most_the_norm(name: str, per_unit: int) -> None:
+    """Replay: the same sample with and without one unit, with another order and other physical batches."""
+    model, x, y = built(name, 8)
+    units = 8 // per_unit
+    sums = collector(model, x, y, 0.05, units=units, per_unit=per_unit)
+    whole = summed(sums, x, y)
+    for left_out in range(units):
+        used = torch.arange(8) // per_unit != left_out
+        sums.clear()
+        sums.add(losses_of(x, y, used))
+        without = flat(sums)
+        moved = squared([a - b for a, b in zip(whole, without, strict=True)])
+        assert 0 < moved <= CLIP_STEPS**2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_units_computed_alone_do_not_depend_on_companions(name: str) -> None:
+    """With physical batches of one unit the assumption (a) of step.md is true by construction."""
+    model, x, y = built(name, 5)
+    sums = collector(model, x[:1], y[:1], 0.05, units=1)
+    each = [summed(sums, x[i : i + 1], y[i : i + 1]) for i in range(5)]
+    sums.clear()
+    for i in (3, 0, 4, 2, 1):
+        sums.add(losses_of(x[i : i + 1], y[i : i + 1]))
+    assert flat(sums) == [sum(column) for column in zip(*each, strict=True)]
+
+
+def test_a_unit_that_is_not_finite_adds_nothing_and_spoils_nothing() -> None:
+    model, x, y = built("mlp", 6)
+    sums = collector(model, x, y, 1.0, units=6)
+    whole = [alone(sums, x, y, unit) for unit in range(6)]
+    for bad in (math.nan, math.inf, 1e38, -1e38):
+        broken = x.clone()
+        broken[2, 1] = bad
+        rest = [sum(column) for column in zip(*(v for i, v in enumerate(whole) if i != 2), strict=True)]
+        moved = squared([a - b for a, b in zip(summed(sums, broken, y), rest, strict=True)])
+        assert moved == 0 if not math.isfinite(bad) else moved <= CLIP_STEPS**2
+
+
+def test_a_person_is_clipped_as_a_whole() -> None:
+    """Four equal examples of one person add no more than the norm, although each alone reaches it."""
+    model, x, y = built("mlp", 4)
+    x, y = x[:1].repeat(4, 1), y[:1].repeat(4)
+    together = collector(model, x, y, 0.01, units=1, per_unit=4)
+    apart = collector(model, x, y, 0.01, units=4)
+    assert squared(summed(together, x, y)) <= CLIP_STEPS**2
+    assert squared(summed(apart, x, y)) > (3.9 * CLIP_STEPS) ** 2
+
+
+def _rejected(noise: GradientNoise, claimed: GradientNoise, value: int, draws: int) -> bool:
+    """Whether a chi-square test at 1e-9 tells the draws from the claimed law."""
+    unit = 2**noise.coarse_bits
+    width = float(claimed.scale)
+    edges = [round((value + z * width) / unit) * unit for z in np.linspace(-2.5, 2.5, 41)]
+    drawn = noise.noisy(np.full(draws, value, np.int64))
+    assert not np.any(drawn % unit)
+    counts = np.histogram(drawn, [-np.inf, *(e + unit / 2 for e in edges), np.inf])[0]
+    at = [0.0, *claimed.cdf(edges, value).tolist(), 1.0]
+    wanted = draws * np.diff(at)
+    return bool(chi2.sf(((counts - wanted) ** 2 / wanted).sum(), len(wanted) - 1) < 1e-9)
+
+
+@pytest.mark.parametrize("value", [0, 123456789, -(2**40) - 77])
+def test_the_noise_has_its_law_and_no_other(value: int) -> None:
+    noise = GradientNoise.of(Fraction(87, 100))
+    assert 2**7 <= noise.scale / 2**noise.coarse_bits <= 2**8
+    assert not _rejected(noise, noise, value, 100_000)
+    assert _rejected(GradientNoise.of(Fraction(87, 100) * Fraction(95, 100)), noise, value, 100_000)
+
+
+def test_low_digits_of_the_sum_are_not_shown() -> None:
+    """Two sums apart by less than the coarse step have close laws: the part below it goes through the rounding."""
+    noise = GradientNoise.of(Fraction(1))
+    unit = 2**noise.coarse_bits
+    first, second = (noise.noisy(np.full(4000, v, np.int64)) for v in (0, unit - 1))
+    assert set(first % unit) == set(second % unit) == {0}
+    assert noise.pmf(0, 0) == pytest.approx(noise.pmf(0, unit - 1), rel=1e-4)
+    assert noise.calibrated_for == CLIP_STEPS
+    assert noise.loss(CLIP_STEPS).shift == 1

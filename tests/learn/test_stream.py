@@ -1,0 +1,130 @@
+"""Streams: one person moves what is released by at most what is paid for, and the error is that of the square root."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sordino as so
+from sordino.errors import InvalidInput
+from sordino.learn.stream import coefficients
+from sordino.mechanisms import observer
+
+
+def released(stream: Any, values: list[Any], outputs: list[Any] | None = None) -> list[tuple[Any, Any, Any]]:
+    calls: list[tuple[Any, Any, Any]] = []
+
+    def watcher(mechanism: Any, operation: str, value: Any, draw: Any) -> Any:
+        calls.append((mechanism, value, draw() if outputs is None else outputs[len(calls)]))
+        return calls[-1][2]
+
+    with observer.watching(watcher):
+        for value in values:
+            stream.add(value)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        ({"horizon": 200}, [0]),
+        ({"horizon": 200}, [150]),
+        ({"horizon": 200, "max_steps": 3}, [0, 1, 2]),
+        ({"horizon": 200, "max_steps": 4, "bands": 10, "spacing": 10}, [0, 10, 20, 30]),
+        ({"max_steps": 3}, [0, 65, 199]),
+        ({}, [63]),
+    ],
+)
+def test_a_person_moves_all_that_is_released_by_at_most_mu(settings: dict[str, Any], changes: list[int]) -> None:
+    """In exact fractions, over all steps and blocks."""
+    values = [int(v) for v in np.random.default_rng(0).integers(0, 1000, 200)]
+    other = [v + (i in changes) for i, v in enumerate(values)]
+    whole = released(so.Stream(epsilon=1, delta=1e-6, **settings), values)
+    less = released(so.Stream(epsilon=1, delta=1e-6, **settings), other, [out for _, _, out in whole])
+    spent = sum(
+        ((Fraction(int(a) - int(b)) / m.scale) ** 2 for (m, a, _), (_, b, _) in zip(whole, less, strict=True)), Fraction(0)
+    )
+    mu = so.Stream(epsilon=1, delta=1e-6).mu
+    assert Fraction(1, 20) * mu**2 < spent <= mu**2
+
+
+def test_the_worst_person_reaches_what_is_paid_for() -> None:
+    values = [0] * 300
+    whole = released(so.Stream(epsilon=1, delta=1e-6, horizon=300), values)
+    less = released(so.Stream(epsilon=1, delta=1e-6, horizon=300), [1, *values[1:]])
+    spent = sum((Fraction(int(a) - int(b)) / m.scale) ** 2 for (m, a, _), (_, b, _) in zip(whole, less, strict=True))
+    assert spent > Fraction(999, 1000) * so.Stream(epsilon=1, delta=1e-6).mu ** 2
+
+
+@pytest.mark.parametrize(("steps", "squared"), [(1000, 10.66), (4096, 13.79)])
+def test_the_error_is_that_of_the_square_root(steps: int, squared: float) -> None:
+    stream = so.Stream(epsilon=1, delta=1e-6, horizon=steps)
+    assert (stream.sd_at(steps) * float(stream.mu)) ** 2 == pytest.approx(squared, rel=0.002)
+
+
+def test_measured_errors_are_as_told() -> None:
+    errors = []
+    for _ in range(60):
+        stream = so.Stream(epsilon=2, delta=1e-5, width=50)
+        for _ in range(100):
+            reading = stream.add(np.full(50, 3))
+        errors.extend((reading.total - 300) / reading.sd)
+        assert reading.sd == pytest.approx(stream.sd_at(100))
+    assert abs(np.mean(errors)) < 5 / math.sqrt(3000)
+    assert 0.93 < np.std(errors) < 1.07
+
+
+def test_readings_add_up_and_noise_is_what_remains() -> None:
+    stream = so.Stream(epsilon=10**5, delta=1e-6, horizon=500, sensitivity=1)
+    readings = [stream.add(k) for k in range(100)]
+    assert [round(r.increment) for r in readings] == list(range(100))
+    assert readings[-1].total == pytest.approx(sum(range(100)), abs=1)
+    assert readings[-1].total == pytest.approx(sum(r.increment for r in readings))
+    assert str(readings[-1]).startswith("step 100: ")
+
+
+def test_bands_cost_little_error_and_bound_memory() -> None:
+    stream = so.Stream(epsilon=1, delta=1e-6, horizon=400, bands=32)
+    for _ in range(50):
+        stream.add(1)
+    assert len(stream._block.exact) == 32
+    full = so.Stream(epsilon=1, delta=1e-6, horizon=400).sd_at(400)
+    assert full < stream.sd_at(400) < 1.8 * full
+    assert coefficients(5) == [2**24, 2**23, 3 * 2**21, 5 * 2**20, 4587520]
+
+
+def test_a_stream_is_paid_for_when_it_begins() -> None:
+    from sordino.learn.payment import ledger_for
+    from sordino.learn.run_plan import RunPlan
+
+    ledger = ledger_for(RunPlan.within(epsilon=1, delta=1e-6, rate=1, steps=1), None, None)
+    stream = so.Stream(epsilon=1, delta=1e-6, ledger=ledger)
+    assert stream.receipt is not None
+    assert ledger.spent.mu_squared == stream.mu**2
+    with pytest.raises(so.errors.BudgetExceeded):
+        so.Stream(epsilon=1, delta=1e-6, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [
+        ({"horizon": 0}, 1), ({"horizon": 2**30}, 1), ({"max_steps": 0}, 1), ({"sensitivity": 0.5}, 1), ({"epsilon": 0}, 1),
+        ({"delta": 0}, 1), ({"bands": True}, 1), ({}, 1.5), ({}, True), ({}, np.array([1])), ({"width": 2}, 1),
+        ({"width": 2}, np.array([0.5, 1.0])),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(settings: dict[str, Any], value: Any) -> None:
+    with pytest.raises(InvalidInput):
+        so.Stream(**{"epsilon": 1, "delta": 1e-6, **settings}).add(value)
+
+
+def test_a_stream_ends_at_its_horizon() -> None:
+    stream = so.Stream(epsilon=1, delta=1e-6, horizon=2)
+    stream.add(1)
+    stream.add(1)
+    with pytest.raises(InvalidInput, match="horizon"):
+        stream.add(1)

@@ -1,0 +1,309 @@
+"""The trainer: what it refuses, what it charges and when, and that no step is taken twice."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+
+import sordino as so  # noqa: E402
+from learn.models import CROSS_ENTROPY, MeanOfBatch, built  # noqa: E402
+from sordino.errors import BudgetExceeded, InvalidInput, RequestRefused, SordinoError  # noqa: E402
+from sordino.learn import RunPlan, Trainer  # noqa: E402
+from sordino.learn import trainer as trainer_module  # noqa: E402
+from sordino.learn.sampler import sampled  # noqa: E402
+
+nn = torch.nn
+COUNT = 60
+
+
+def trainer(name: str = "mlp", **settings: Any) -> Trainer:
+    model, x, y = built(name, COUNT)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    given: dict[str, Any] = {"epsilon": 3, "delta": 1e-5, "steps": 6, "batch_size": 20, "size": 60, "physical_batch": 16}
+    data = settings.pop("data", (x, y))
+    loss = settings.pop("loss", CROSS_ENTROPY)
+    return Trainer(settings.pop("model", model), settings.pop("optimizer", optimizer), loss, data, **{**given, **settings})
+
+
+def test_the_plan_costs_what_the_accountant_says_to_the_last_digit() -> None:
+    made = trainer()
+    plan = made.preview()
+    loss = 6 * so.SubsampledLoss(so.GaussianLoss(1 / plan.sigma), rate=Fraction(1, 3))
+    assert plan.epsilon == loss.epsilon(Fraction(1, 10**5)) <= 3
+    assert plan.epsilon > 2.99
+    assert str(plan).startswith("6 steps at rate 0.3333: sigma ")
+    made.train(progress=False)
+    assert made.ledger.spent.pure == Fraction(plan.epsilon)
+    assert made.ledger.spent.delta == plan.delta
+
+
+def test_full_batches_are_charged_by_their_exact_mu() -> None:
+    plan = RunPlan.within(epsilon=1, delta=1e-6, rate=1, steps=10)
+    assert plan.charge.mu_squared == 10 / plan.sigma**2
+    replaced = RunPlan.within(epsilon=1, delta=1e-6, rate=1, steps=10, neighbors="replace")
+    assert replaced.charge.mu_squared == 40 / replaced.sigma**2
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "sequences"])
+def test_a_run_ends_with_a_receipt_and_a_statement(name: str) -> None:
+    made = trainer(name, steps=2)
+    before = [p.detach().clone() for p in made.model.parameters()]
+    result = made.train(progress=False)
+    assert any(not torch.equal(a, b) for a, b in zip(before, made.model.parameters(), strict=True))
+    assert result.receipt == made.ledger.payment(made.run).receipt  # type: ignore[union-attr]
+    assert "differentially private for adding or removing one example" in str(result)
+
+
+def test_the_charge_comes_before_any_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer()
+    seen: list[Any] = []
+
+    def draw(rate: Fraction, count: int) -> Any:
+        seen.append(made.ledger.spent.pure)
+        return sampled(rate, count)
+
+    monkeypatch.setattr(trainer_module, "sampled", draw)
+    made.train(progress=False)
+    assert len(seen) == 6
+    assert set(seen) == {Fraction(made.plan.epsilon)}
+
+
+def test_a_budget_too_small_trains_nothing(tmp_path: Path) -> None:
+    made = trainer(ledger=tmp_path / "small.ledger", budget=so.Budget(1, 1e-4))
+    before = [p.detach().clone() for p in made.model.parameters()]
+    with pytest.raises(BudgetExceeded):
+        made.train(progress=False)
+    assert all(torch.equal(a, b) for a, b in zip(before, made.model.parameters(), strict=True))
+    assert made.ledger.spent.pure == 0
+
+
+def test_the_sampler_throws_a_fair_coin_for_each_unit() -> None:
+    rate = Fraction(1, 7)
+    sizes = np.array([len(sampled(rate, 3000)) for _ in range(200)])
+    mean, sd = 3000 / 7, (3000 * 6 / 49) ** 0.5
+    assert abs(sizes.mean() - mean) < 5 * sd / 200**0.5
+    assert 0.75 < sizes.std() / sd < 1.3  # a shuffled batch of fixed size has none
+    assert len(sampled(Fraction(1), 17)) == 17
+    assert len(sampled(rate, 0)) == 0
+
+
+def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
+    persons = np.repeat(np.arange(20), 3)
+    made = trainer(persons=persons, max_examples=2, size=20, batch_size=5)
+    assert made.plan.unit == "person"
+    assert made._examples.members.shape == (20, 2)
+    assert made._examples.members[4].tolist() == [12, 13]
+    assert "at most 2 examples each" in str(made.train(progress=False))
+    mixed = trainer(persons=np.array(["b", "a", "b"] * 20), max_examples=4, size=2, batch_size=1)
+    assert mixed._examples.members.tolist() == [[1, 4, 7, 10], [0, 2, 3, 5]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"size": None}, "secret"),
+        ({"data": iter([])}, "known place"),
+        ({"data": (torch.zeros(3, 6), torch.zeros(4))}, "one input and one target"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"steps": 0}, "at least one step"),
+        ({"steps": None}, "exactly one"),
+        ({"rate": 0.5}, "exactly one"),
+        ({"batch_size": 0}, "a batch holds"),
+        ({"clip": 0.0}, "clipped"),
+        ({"clip": float("nan")}, "clipped"),
+        ({"loss": nn.CrossEntropyLoss()}, "one number for each example"),
+        ({"persons": [1, 2]}, "one person for each"),
+        ({"persons": np.zeros(COUNT)}, "must not come from the data"),
+        ({"max_examples": 3}, "persons="),
+        ({"neighbors": "neighbours"}, "not a known neighbour relation"),
+        ({"ledger": 3}, "must be a Ledger"),
+        ({"ledger": "a.ledger"}, "budget="),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        trainer(**settings)
+
+
+def _tied() -> Any:
+    model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3))
+    model[1].weight = model[0].weight
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)), r"'1' \(BatchNorm1d\).*GroupNorm"),
+        (nn.Sequential(nn.Linear(6, 8), nn.PReLU(), nn.Linear(8, 3)), r"'1' \(PReLU\).*supported"),
+        (nn.Sequential(nn.Linear(6, 8), nn.LSTM(8, 3)), r"'1' \(LSTM\).*step by step"),
+        (nn.Sequential(nn.MultiheadAttention(6, 2)), "SelfAttention"),
+        (MeanOfBatch(), "depends on other examples"),
+        (_tied(), "also that of layer '0'"),
+        (nn.Sequential(nn.Linear(5, 3)), "fails on made-up examples"),
+        (nn.Sequential(nn.ReLU()), "to be trained"),
+    ],
+)
+def test_models_that_cannot_be_trained_are_refused_by_layer(model: Any, told: str) -> None:
+    held = list(model.parameters()) or [torch.zeros(1, requires_grad=True)]
+    with pytest.raises(InvalidInput, match=told):
+        trainer(model=model, optimizer=torch.optim.SGD(held, lr=0.1))
+
+
+def test_the_optimizer_must_hold_all_that_is_trained() -> None:
+    model, _, _ = built("mlp", 4)
+    with pytest.raises(InvalidInput, match=r"2\.bias"):
+        trainer(model=model, optimizer=torch.optim.SGD(model[0].parameters(), lr=0.1))
+
+
+def test_frozen_layers_stay_as_they_are() -> None:
+    model, _, _ = built("mlp", 4)
+    model[0].requires_grad_(False)
+    kept = model[0].weight.clone()
+    trainer(model=model, optimizer=torch.optim.SGD(model[2].parameters(), lr=0.1)).train(progress=False)
+    assert torch.equal(kept, model[0].weight)
+
+
+def test_secret_nans_do_not_stop_a_run_and_errors_do_not_quote_cells() -> None:
+    _, x, y = built("mlp", COUNT)
+    x[7] = float("nan")
+    trainer(data=(x, y)).train(progress=False)
+    y[7] = 12345  # no such class: PyTorch's own message would name it
+    broken = trainer(data=(x, y), rate=1, batch_size=None)
+    with pytest.raises(SordinoError, match="withheld") as caught:
+        broken.train(progress=False)
+    assert "12345" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_model_that_diverges_is_told(tmp_path: Path) -> None:
+    model, _, _ = built("mlp", 4)
+    made = trainer(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=3e38), clip=1e4)
+    with pytest.raises(InvalidInput, match="no longer finite"):
+        made.train(progress=False)
+
+
+class _Stop(BaseException):
+    pass
+
+
+def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Interrupt the run when its sample number `after` is drawn."""
+    left = [after]
+
+    def draw(rate: Fraction, count: int) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise _Stop
+        return sampled(rate, count)
+
+    monkeypatch.setattr(trainer_module, "sampled", draw)
+
+
+def test_an_interrupted_run_continues_without_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, file = tmp_path / "runs.ledger", tmp_path / "run.pt"
+    budget = so.Budget(4, 1e-4)
+    first = trainer(ledger=place, budget=budget)
+    stopping(monkeypatch, 4)
+    with pytest.raises(_Stop):
+        first.train(file, save_every=3, progress=False)
+    spent, run = first.ledger.spent, first.run
+    first.ledger.close()
+    monkeypatch.setattr(trainer_module, "sampled", sampled)
+    second = trainer(ledger=place, budget=budget).resume(file)
+    assert (second.run, second._mark.step) == (run, 4)
+    stopping(monkeypatch, 2)  # six in all
+    result = second.train(file, progress=False)
+    assert second._mark.step == 6
+    assert second.ledger.spent == spent
+    assert result.receipt.request_id == run
+    second.ledger.close()
+
+
+def test_a_checkpoint_is_continued_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two continuations would take the same steps twice on one charge."""
+    place, file, copy = tmp_path / "runs.ledger", tmp_path / "run.pt", tmp_path / "copy.pt"
+    budget = so.Budget(4, 1e-4)
+    first = trainer(ledger=place, budget=budget)
+    stopping(monkeypatch, 2)
+    with pytest.raises(_Stop):
+        first.train(file, save_every=2, progress=False)
+    copy.write_bytes(file.read_bytes())
+    monkeypatch.setattr(trainer_module, "sampled", sampled)
+    first.ledger.close()
+    second = trainer(ledger=place, budget=budget)
+    second.resume(file).train(file, progress=False)
+    second.ledger.close()
+    third = trainer(ledger=place, budget=budget)
+    with pytest.raises(RequestRefused, match="later one"):
+        third.resume(copy)
+    changed = torch.load(copy, weights_only=True)
+    changed["mark"]["step"] = 0
+    torch.save(changed, copy)
+    with pytest.raises(RequestRefused, match="does not know this checkpoint"):
+        third.resume(copy)
+    third.ledger.close()
+
+
+def test_steps_that_a_crash_loses_stay_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, file = tmp_path / "runs.ledger", tmp_path / "run.pt"
+    budget = so.Budget(4, 1e-4)
+    first = trainer(ledger=place, budget=budget)
+    stopping(monkeypatch, 2)
+    with pytest.raises(_Stop):
+        first.train(file, save_every=2, progress=False)
+    first._payments.open_stretch(first._mark, 4)  # begun, and the machine goes down
+    first.ledger.close()
+    second = trainer(ledger=place, budget=budget).resume(file)
+    assert second._mark.step == 4
+    second.ledger.close()
+
+
+def test_a_run_is_charged_once(tmp_path: Path) -> None:
+    place = tmp_path / "runs.ledger"
+    first = trainer(ledger=place, budget=so.Budget(9, 1e-4), run="mine")
+    first.train(progress=False)
+    first.ledger.close()
+    second = trainer(ledger=place, budget=so.Budget(9, 1e-4), run="mine")
+    with pytest.raises(RequestRefused, match="begun before"):
+        second.train(progress=False)
+    second.ledger.close()
+
+
+def test_replay_of_a_run_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inputs of the noise on D and D', with the same samples and the same noise: apart by at most one clipping norm."""
+    from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise
+
+    recorded: list[list[Any]] = []
+
+    def run(without: int | None, outputs: list[Any] | None) -> list[Any]:
+        inputs: list[Any] = []
+        made: list[Any] = []
+
+        def noisy(self: GradientNoise, sums: Any) -> Any:
+            inputs.append(sums.copy())
+            made.append(outputs[len(made)] if outputs else GradientNoise.release(self, sums))
+            return made[-1]
+
+        monkeypatch.setattr(GradientNoise, "noisy", noisy)
+        draws = iter(samples)
+        monkeypatch.setattr(trainer_module, "sampled", lambda _r, _n: np.array([i for i in next(draws) if i != without]))
+        trainer(physical_batch=1, steps=4).train(progress=False)
+        recorded.append(made)
+        return inputs
+
+    samples = [sampled(Fraction(1, 3), COUNT) for _ in range(4)]
+    whole = run(None, None)
+    person = int(samples[0][0])
+    other = run(person, recorded[0])
+    for step, (a, b) in enumerate(zip(whole, other, strict=True)):
+        moved = sum((int(x) - int(y)) ** 2 for x, y in zip(a, b, strict=True))
+        assert moved <= CLIP_STEPS**2
+        assert (moved > 0) == (person in samples[step])

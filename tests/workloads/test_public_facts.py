@@ -1,0 +1,146 @@
+"""Public facts: known tables cost nothing and stay exact, impossible cells are zero, contradictions are refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sordino as so
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.errors import InvalidInput
+from sordino.workloads.counts import summed
+from sordino.workloads.plan import MarginalsPlan, plan_workload
+from sordino.workloads.release import _published, exact_contrasts, noise_of
+
+RNG = np.random.default_rng(9)
+N = 2000
+SEX = RNG.choice(["m", "f"], N)
+ROWS = {
+    "sex": SEX,
+    "pregnant": (SEX == "f") & (RNG.random(N) < 0.1),
+    "region": RNG.choice(list("NSW"), N),
+    "again": np.empty(N, dtype="<U1"),
+}
+ROWS["again"] = ROWS["region"]
+COLUMNS: dict[str, Any] = {
+    "sex": {"type": "category", "values": ["m", "f"], "nullable": False},
+    "pregnant": {"type": "bool", "nullable": False},
+    "region": {"type": "category", "values": ["N", "S", "W"], "nullable": False},
+    "again": {"type": "category", "values": ["N", "S", "W"], "nullable": False},
+}
+REGIONS = {name: int((ROWS["region"] == name).sum()) for name in "NSW"}
+NAMES = ["sex", "pregnant", "region"]
+
+
+def dataset() -> so.Dataset:
+    return so.Dataset(pa.table(ROWS), unit="row", columns=COLUMNS, budget=so.Budget(40, 1e-6))
+
+
+def plan_of(**asked: Any) -> MarginalsPlan:
+    data = dataset()
+    assert data.budget is not None
+    return plan_workload(data, TwoMeterFilter(data.budget), asked.pop("columns", NAMES), **{"epsilon": 1, **asked})
+
+
+def test_known_tables_are_exact_and_all_of_the_price_goes_to_the_others() -> None:
+    plain, told = plan_of(ways=2), plan_of(ways=2, facts={"region": REGIONS})
+    assert told.charge == plain.charge or told.charge.mu_squared is not None
+    assert told.example["region"].variance == 0
+    assert told.example["sex", "region"].variance < plain.example["sex", "region"].variance
+    assert told.example["sex", "pregnant"].variance < plain.example["sex", "pregnant"].variance
+    with so.Session(dataset()) as session:
+        found = session.marginals(NAMES, ways=2, epsilon=1, facts={"region": REGIONS})
+        assert found["region"].fractions.tolist() == list(REGIONS.values())
+        assert found.total.fractions == N
+        assert np.array_equal(found["sex", "region"].cells.sum(axis=0), found["region"].cells)
+        assert abs(found["sex"].values[0] - (SEX == "m").sum()) < 3 * found["sex"].half_width
+        assert any("Public totals" in note for note in found.notes)
+
+
+def test_only_what_is_not_known_is_released() -> None:
+    """No contrast of a known part is among those that get noise: what is private is what is paid for."""
+    told = plan_of(ways=2, facts={("sex", "region"): {(s, r): 10 for s in "mf" for r in "NSW"}})
+    assert set(told.allocation.precision) == {(1,), (0, 1), (1, 2)}
+
+
+def test_impossible_cells_are_zero_and_intervals_hold() -> None:
+    plan = plan_of(ways=3, zeros=[{"sex": "m", "pregnant": True}])
+    cells = np.zeros((2, 2, 3), np.int64)
+    for s, p, r in zip(ROWS["sex"], ROWS["pregnant"], ROWS["region"], strict=True):
+        cells["mf".index(s), int(p), "NSW".index(r)] += 1
+    counts: dict[tuple[int, ...], Any] = {(0, 1, 2): cells}
+    free = plan_of(ways=3)
+    errors: dict[str, list[Any]] = {"zeros": [], "free": []}
+    inside = []
+    for _ in range(300):
+        for name, one in (("zeros", plan), ("free", free)):
+            found = one.answered(_published(one, noise_of(one).release(exact_contrasts(one, counts))))
+            off = found.at((0, 1, 2)).values - cells
+            errors[name].append(off)
+            if name == "zeros":
+                assert not found.at((0, 1, 2)).cells[0, 1].any()
+                assert not found.at((0, 1)).cells[0, 1]
+                assert np.array_equal(found.at((0, 1, 2)).cells.sum(axis=2), found.at((0, 1)).cells)
+                inside.append(np.abs(found.at((1,)).values - summed(counts, (1,))) <= found.at((1,)).half_width)
+    squares = {name: np.square(all_).mean(axis=0) for name, all_ in errors.items()}
+    assert squares["zeros"].sum() < 0.9 * squares["free"].sum()
+    assert np.abs(np.mean(errors["zeros"], axis=0)).max() < 5 * math.sqrt(squares["free"].max() / 300)
+    assert np.mean(inside) > 0.93
+
+
+def test_equal_columns_meet_on_the_diagonal() -> None:
+    with so.Session(dataset()) as session:
+        found = session.marginals(["region", "again"], ways=2, epsilon=1, equal=[("region", "again")])
+        table = found["region", "again"].cells
+        assert np.array_equal(np.diag(np.diag(table)), table)
+        assert np.array_equal(found["region"].cells, found["again"].cells)
+
+
+def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
+    with so.Session(dataset()) as session:
+        found = session.marginals(NAMES, ways=3, epsilon=0.05)
+        whole = found.rounded()
+        assert whole.form == "rounded"
+        assert (found["sex", "pregnant", "region"].values < 0).any()
+        for table in (("sex", "pregnant", "region"), ("sex", "region"), ("sex",), ()):
+            own = whole[table]
+            assert all(cell.denominator == 1 and cell >= 0 for cell in np.atleast_1d(own.fractions).ravel())
+            assert own.half_width >= found[table].half_width
+            assert np.abs(own.values - found[table].values).max() <= own.half_width
+        assert whole["sex", "region"].cells.sum() == whole.total.cells
+        assert "raised" in whole.notes[0]
+        assert whole.rounded() is whole
+        assert whole["sex"].range(sex=("m", "f")).half_width[0] >= found["sex"].range(sex=("m", "f")).half_width[0]
+        several = session.marginals(NAMES, ways=2, epsilon=1)
+        with pytest.raises(InvalidInput, match="one table that holds all others"):
+            several.rounded()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"facts": {"region": {"N": 1, "S": 2}}}, "'W' has none"),
+        ({"facts": {"region": {**REGIONS, "X": 1}}}, "no value"),
+        ({"facts": {"region": {**REGIONS, "N": -1}}}, "whole number"),
+        ({"facts": {"region": {**REGIONS, "N": 1.5}}}, "whole number"),
+        ({"facts": {"regoin": REGIONS}}, "Did you mean 'region'"),
+        ({"facts": {"region": REGIONS, "sex": {"m": 1, "f": 2}}}, "contradict"),
+        ({"facts": {"region": REGIONS, (): 7}}, "contradict"),
+        ({"facts": [1]}, "by column"),
+        ({"facts": {("region", "sex"): {}}}, "order"),
+        ({"zeros": [{"sex": "m"}, {"sex": "f"}]}, "no combination"),
+        ({"zeros": [{"sex": "x"}]}, "no value"),
+        ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}}, "above zero"),
+        ({"zeros": [{"sex": "m"}], "ways": 2}, "one table holds all others"),
+    ],
+)
+def test_contradictions_are_refused_before_anything_is_spent(asked: dict[str, Any], words: str) -> None:
+    with so.Session(dataset()) as session:
+        left = session.remaining
+        with pytest.raises(InvalidInput, match=words):
+            session.marginals(NAMES, **{"epsilon": 1, "ways": 3, **asked})
+        assert session.remaining == left
