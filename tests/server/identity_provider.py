@@ -20,6 +20,9 @@ from joserfc.jwk import RSAKey
 __all__ = ["IdentityProvider", "identity_provider"]
 
 
+KEY = RSAKey.generate_key(2048, {"kid": "one"})
+
+
 class IdentityProvider:
     """Whoever comes is `subject`; `twist` changes the claims before they are signed, `key` is what signs them."""
 
@@ -27,7 +30,7 @@ class IdentityProvider:
         self.subject = "ana-4711"
         self.client = "sordino-web"
         self.twist: dict[str, Any] = {}
-        self.key = RSAKey.generate_key(2048, {"kid": "one"})
+        self.key = KEY
         self.published = self.key
         self.issuer = ""
         self._codes: dict[str, dict[str, str]] = {}

@@ -71,6 +71,18 @@ def run(work: Callable[[], Awaitable[T]], seconds: float = 60) -> T:
     return asyncio.run(timed())
 
 
+class PatientLink(EngineLink):
+    """The link of an owner who looks: on a machine that is busy otherwise slots overrun, and the dataset pauses."""
+
+    async def ask(self, ask: Ask) -> Reply:
+        for _ in range(20):
+            reply = await super().ask(ask)
+            if "paused until its owner" not in str(reply.problem):
+                break
+            await self.resume()
+        return reply
+
+
 class Served:
     """The engine process of a folder, which can be killed and started again."""
 
@@ -105,7 +117,7 @@ class Served:
 
     @contextlib.asynccontextmanager
     async def link(self) -> AsyncIterator[EngineLink]:
-        link = EngineLink(self.one.name, self.socket)
+        link = PatientLink(self.one.name, self.socket)
         try:
             await link.ready(60)
             yield link

@@ -102,6 +102,7 @@ async def _lost(link: EngineLink) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_locked_refuses_and_the_process_starts_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program keeps the file for longer than a writer waits: refused, and nothing charged."""
     served = Served(folder)

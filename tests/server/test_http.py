@@ -71,7 +71,8 @@ def test_the_same_key_is_charged_once_and_another_question_under_it_is_refused(h
     first, again = home.ask("analyst", key="march"), home.ask("analyst", key="march")
     assert first.json()["id"] == again.json()["id"]
     other = home.ask("analyst", "SELECT AVG(age) AS a FROM visits", key="march")
-    assert (other.status_code, other.json()["code"], other.json()["exit"]) == (409, "request-refused", 4)
+    assert other.status_code == 409
+    assert (other.json()["code"], other.json()["exit"]) == ("request-refused", 4)
     same_words = home.ask("analyst", "select count(*) as n from visits", key="march")
     assert same_words.json()["id"] == first.json()["id"]
     assert home.ask("other", "SELECT AVG(age) AS a FROM visits", key="march").json()["status"] == "answered"
@@ -192,6 +193,18 @@ def test_the_budget_ends_it(home: House) -> None:
     assert home.get("analyst", third["location"].replace("questions", "answers")).status_code == 404
 
 
+def test_a_key_whose_question_was_refused_for_nothing_asks_again(home: House) -> None:
+    home.put("owner", f"{D}/allotments/analyst", {"epsilon": 0.1})
+    refused = home.ask("analyst", key="k").json()
+    assert (refused["status"], refused["problem"]["code"]) == ("refused", "budget-exceeded")
+    home.put("owner", f"{D}/allotments/analyst", {"epsilon": 5})
+    answered = home.ask("analyst", key="k").json()
+    assert (answered["status"], answered["id"], answered["problem"]) == ("answered", refused["id"], None)
+    assert home.ask("analyst", key="k").json()["receipt"] == answered["receipt"]
+    assert home.ask("analyst", "SELECT AVG(age) AS a FROM visits", key="k").status_code == 409
+    assert len(home.link.session.receipts) == 1
+
+
 def test_agents_need_an_own_budget_and_a_cap(home: House) -> None:
     refused = home.ask("agent")
     assert refused.status_code == 422
@@ -267,6 +280,13 @@ def test_large_bodies_are_refused(home: House) -> None:
     assert (streamed.status_code, streamed.json()["code"]) == (413, "body-too-large")
 
 
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[House]:
+    """One for all requests that are refused before anything is asked."""
+    with house() as found:
+        yield found
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -283,16 +303,16 @@ def test_large_bodies_are_refused(home: House) -> None:
         b'{"question": "SELECT \\u0000", "offer": {"epsilon": 1}}',
     ],
 )  # fmt: skip
-def test_malformed_requests_are_problems(home: House, body: bytes) -> None:
+def test_malformed_requests_are_problems(quiet: House, body: bytes) -> None:
     for path in ("preview", "questions", "curve"):
-        headers = home.as_("analyst", **{"Content-Type": "application/json"})
-        found = home.http.post(f"{D}/{path}", content=body, headers=headers)
+        headers = quiet.as_("analyst", **{"Content-Type": "application/json"})
+        found = quiet.http.post(f"{D}/{path}", content=body, headers=headers)
         assert found.status_code in (400, 422), (path, found.text[:300])
         assert found.headers["content-type"] == "application/problem+json"
         facts = found.json()
         assert facts["status"] == found.status_code
         assert {"type", "title", "detail", "code", "exit"} <= facts.keys()
-    assert home.link.asked == []
+    assert quiet.link.asked == []
 
 
 def test_what_was_accepted_is_taken_up_after_a_restart() -> None:

@@ -45,7 +45,7 @@ ward = { type = "category", values = ["A", "B", "C"] }
 """
 
 
-def declared(folder: Path, settings: str = "answer_time = 0.25") -> None:
+def declared(folder: Path, settings: str = "answer_time = 1.0") -> None:
     rows = 400
     table = {"patient": [i % 100 for i in range(rows)], "age": [20 + i % 60 for i in range(rows)]}
     pq.write_table(pa.table({**table, "ward": ["ABC"[i % 3] for i in range(rows)]}), folder / "visits.parquet")
@@ -147,7 +147,7 @@ def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
     whole = '[oidc]\nissuer = "https://i"\nclient_id = "c"\nown_address = "https://o"\n'
     settings.write_text(text + whole)
     assert identity_provider(tmp_path) == {"issuer": "https://i", "client_id": "c", "own_address": "https://o"}
-    assert served(tmp_path)[0].answer_time == 0.25
+    assert served(tmp_path)[0].answer_time == 1.0
     for wrong in ('[oidc]\nissuer = "https://i"\n', whole.replace('"c"', "1"), whole + 'client_secret = "x"\n'):
         settings.write_text(text + wrong)
         with pytest.raises(InvalidDeclaration):

@@ -39,7 +39,7 @@ def questions(dataset: Dataset) -> Iterator[str]:
             yield f"SELECT {column}, COUNT(*) AS n FROM {name} GROUP BY {column}"  # noqa: S608
 
 
-def warm_up(dataset: Dataset, rows: int = 2000, asked: Callable[[str], None] = lambda _: None) -> None:
+def warm_up(dataset: Dataset, rows: int = 200, asked: Callable[[str], None] = lambda _: None) -> None:
     """Ask made-up rows, of the form of a dataset, all typical questions; what is refused is left out."""
     budget = dataset.budget
     plenty = made_up(dataset, rows).with_budget(Budget(1000, budget.delta if budget is not None else 0))

@@ -372,6 +372,16 @@ class Store:
             connection.execute(f"INSERT INTO questions ({names}) VALUES ({marks})", tuple(facts.values()))  # noqa: S608
         return question
 
+    def reopen(self, question: Question) -> None:
+        """Ask again what was refused for nothing: as it is now, under the id and the key that it had."""
+        with self._changed(self._work) as connection:
+            connection.execute(
+                "UPDATE questions SET status = ?, reason = ?, price = ?, same = ?, created = ?, settled = NULL, "
+                "problem = NULL, receipt = NULL, decided_by = NULL, note = NULL "
+                "WHERE id = ? AND status IN ('refused', 'failed')",
+                (question.status, question.reason, str(question.price), question.same, question.created, question.id),
+            )
+
     def decide(self, id_: str, status: Literal["accepted", "denied"], by: str, note: str) -> Question | None:
         """What an owner decides about a question that waits; None if it does not wait (any more)."""
         settled = self.clock() if status == "denied" else None

@@ -55,6 +55,7 @@ class Desk:
         """By how many seconds the last answers left after their ticks."""
         self._planning: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._running: set[str] = set()
         self._events: dict[str, asyncio.Event] = {}
 
     def start(self) -> None:
@@ -195,7 +196,8 @@ class Desk:
         if key is not None:
             checked_name("Idempotency-Key", key, "Pass a text of your own such as 'march-report-1', or nothing.")
             before = self.store.question_of(dataset, who.name, key)
-            if before is not None and (before.kind, before.question, before.offer) == (kind, text, dict(offer)):
+            given = (kind, text, dict(offer))
+            if before is not None and (before.kind, before.question, before.offer) == given and not _uncharged(before):
                 return before
         with self._one_more_plan(who):
             priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer)
@@ -206,18 +208,23 @@ class Desk:
         # From here on nothing waits, so that no other request comes between check and entry.
         before = self.store.question_of(dataset, who.name, wanted.key)
         if before is not None:
-            return self._repeated(before, wanted)
+            self._repeated(before, wanted)
+            if not _uncharged(before):
+                return before
         policy = self.store.policy(dataset)
         known = None
         if not fresh:
             known = self.store.answered_before(dataset, same, lambda one: policy.shares(one, who.name))
-        if known is not None:
+        if known is not None and before is None:
             return self._given_again(wanted, known)
         wanted = self._within_rules(who, wanted, facts, policy)
+        if before is not None:  # it cost nothing before, and is asked again under its key
+            wanted = replace(wanted, id=before.id)
+            self.store.reopen(wanted)
         kept = self.store.add_question(wanted)
         if kept.id != wanted.id:  # another process was quicker
             return self._repeated(kept, wanted)
-        if kept.status == "accepted":
+        if kept.status == "accepted" and kept.id not in self._running:
             self._begin(kept)
         return kept
 
@@ -263,6 +270,7 @@ class Desk:
 
     def _begin(self, question: Question) -> None:
         self._events.setdefault(question.id, asyncio.Event())
+        self._running.add(question.id)
         task = asyncio.get_running_loop().create_task(self._settled(question))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -279,6 +287,7 @@ class Desk:
         )  # fmt: skip
         if reply.tick:
             self.late = [*self.late[-999:], time.monotonic() - reply.tick]
+        self._running.discard(question.id)
         self.outcomes[question.dataset, status] += 1
         event = self._events.pop(question.id, None)
         if event is not None:
@@ -406,6 +415,13 @@ def question_view(question: Question) -> dict[str, JSON]:
         "location": f"{base}/questions/{question.id}",
         "answer": f"{base}/answers/{question.id}" if question.status == "answered" else None,
     }  # fmt: skip
+
+
+def _uncharged(question: Question) -> bool:
+    """Whether it was refused for nothing, or nobody knows what became of it: then its key asks again, as in a session."""
+    if question.status == "failed":
+        return (question.problem or {}).get("code") == "ledger-unavailable"
+    return question.status == "refused"
 
 
 def _meter_of(who: Principal) -> str | None:
