@@ -274,6 +274,7 @@ def test_sql_sets_are_one_workload(session: so.Session) -> None:
         ({"ways": 1, "unknown": 0}, "no such argument"),
         ({"ways": 1, "table": "other"}, "no such table"),
         ({"ways": 1, "columns": ["age", "age"]}, "twice"),
+        ({"ways": 1, "columns": {"a": "age", "A": "sex"}}, "upper and lower case"),
     ],
 )
 def test_refused_before_anything_is_spent(session: so.Session, asked: dict[str, Any], words: str) -> None:
