@@ -25,7 +25,9 @@ ROOMS = (
     "query",
     "relations",
     "release",
+    "server",
     "surface",
+    "web",
 )
 FEW = (
     "laplace-scale-a-tenth-less",

@@ -586,6 +586,9 @@ def test_what_runs_past_its_deadline_is_stopped_and_forfeited(tmp_path: Path) ->
         assert time.monotonic() - began < 3
         (payment,) = session.ledger.payments
         assert payment.status == "forfeited"
+        statement = session.preview("SELECT MEDIAN(age) AS m FROM people", epsilon=1).statements[0]
+        with pytest.raises(so.errors.EngineFailed):
+            session._engine.run(statement, 0.003)
         session.deadline = 60  # what was stopped hurts nobody later
         assert session.sql("SELECT COUNT(*) AS n FROM people", epsilon=1)["n"]
     for wrong in (0, -1, "1", True, float("nan")):

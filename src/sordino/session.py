@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Self, Unpack, cast
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.charge import Charge
@@ -59,6 +59,9 @@ from sordino.workloads.release import rehearse_marginals, release_marginals
 from sordino.workloads.synthesis import rehearse_synthesis, synthesize
 from sordino.workloads.synthesis_plan import SynthesisOffer, SynthesisPlan, plan_synthesis
 from sordino.workloads.synthetic import Synthetic
+
+if TYPE_CHECKING:
+    from sordino.ledger.public_log import Proof
 
 __all__ = ["Asking", "Planned", "Session"]
 
@@ -462,6 +465,13 @@ class Session:
     def remaining(self) -> Remaining:
         """What each meter still has."""
         return self.ledger.meter(self.analyst).remaining
+
+    def proof(self, request_id: str, *, since: int | None = None) -> Proof:
+        """The receipt that proves a question was charged and what became of it; `proof.to_json()` is a file to keep.
+
+        Anybody can check it offline (`sordino receipt verify`); it tells nothing of others' questions.
+        """
+        return self.ledger.proof(request_id, self.analyst, since=since)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:

@@ -611,6 +611,10 @@ def test_a_deadline_and_an_interrupt_end_a_statement(admin: Any) -> None:
     with hurried as asked, pytest.raises(EngineFailed):
         asked.sql(slow, epsilon=1, delta=0.01)
     with session() as asked:
+        asked.deadline = 0.005  # of a question, and not of the engine
+        with pytest.raises(EngineFailed):
+            asked.sql(slow, epsilon=1, delta=0.01)
+        asked.deadline = None
         stop = threading.Timer(0.15, asked.interrupt)
         stop.start()
         began = time.monotonic()

@@ -76,11 +76,11 @@ def written(folder: Path, rows: pa.Table = ROWS, name: str = "a.parquet") -> str
     return str(folder)
 
 
-def run_text(engine: Spark, sql: str) -> Any:
+def run_text(engine: Spark, sql: str, deadline: float | None = None) -> Any:
     """What the engine makes of some text of Spark's, as if it had been written for a statement."""
     statement = Statement(exp.select("1"), 0, 1)
     engine._ready[id(statement)] = SimpleNamespace(rows=Lazily(engine, sql), kept=[])  # type: ignore[assignment]
-    return engine.run(statement)
+    return engine.run(statement, deadline)
 
 
 @dataclass
@@ -410,6 +410,12 @@ def test_a_deadline_stops_a_statement(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed):
         run_text(engine, SLOW)
     assert time.monotonic() - began < 30
+    engine._deadline = None
+    began = time.monotonic()
+    with pytest.raises(EngineFailed):  # of one question, and not of the engine
+        run_text(engine, SLOW, 1.0)
+    assert time.monotonic() - began < 30
+    assert run_text(engine, "SELECT 1L AS s", 30.0).sums.tolist() == [[1]]
     engine.close()
 
 

@@ -140,13 +140,17 @@ def test_a_failure_grants_nothing_to_anybody_and_stops_the_ledger(
     assert [p.receipt.request_id for p in journal_.state.payments.values()] == ["before"]
 
 
-def test_an_interrupt_before_the_commit_leaves_the_others_be(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, first = ledger._journal.store, [True]
+@pytest.mark.parametrize("place", [1, 3])
+def test_an_interrupt_before_the_commit_leaves_the_others_be(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    store, calls = ledger._journal.store, Counter[str]()
     original = store.append
 
     def interrupted(*arguments: Any) -> None:
         original(*arguments)
-        if first.pop() if first else False:
+        calls["append"] += 1
+        if calls["append"] == place:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(store, "append", interrupted)

@@ -45,7 +45,8 @@ class InProcessLink:
         }
         dataset = self.session.dataset.with_tables(tables) if not hasattr(self, "_dataset") else self._dataset
         self._dataset: Dataset = dataset
-        return Facts(dataset, "duckdb", self.answer_time, self.state, False, ledger.anchor().count, meters)
+        count = ledger.anchor().count
+        return Facts(dataset, "duckdb", self.answer_time, self.state, False, count, meters, edition=self.edition)
 
     async def ask(self, ask: Ask) -> Reply:
         self.asked.append(ask)
@@ -75,7 +76,6 @@ class InProcessLink:
         return {
             "number": receipt.number, "charge": dict(charge_facts(receipt.charge)), "question": receipt.question,
             "request_id": receipt.request_id.partition("/")[2], "analyst": receipt.analyst, "time": receipt.time,
-            "hash": receipt.hash,
         }  # fmt: skip
 
     async def answer(self, analyst: str | None, request_id: str) -> Reply:
@@ -85,6 +85,14 @@ class InProcessLink:
         found = [p for p in self.session.ledger.payments if p.receipt.number > after]
         kept = [p for p in found if analyst in (None, p.receipt.analyst)][:limit]
         return [{**self._receipt(p.receipt), "status": p.status, "answer": p.answer} for p in kept]
+
+    async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:
+        return self.session.ledger.proof(f"{analyst}/{request_id}"[:200], analyst, since=since).to_json()
+
+    async def checkpoint(self, since: int | None) -> Mapping[str, JSON]:
+        log = self.session.ledger.public_log()
+        signed, path = log.signed(since)
+        return {"key": str(log.key), "checkpoint": str(signed), "path": [one.hex() for one in path]}
 
     async def allot(self, analyst: str, epsilon: JSON, delta: JSON) -> Reply:
         try:

@@ -30,6 +30,8 @@ questions                    analyst agent          ask
 question                     analyst agent          ask
 answer                       analyst agent          ask
 receipts                     analyst agent          ask
+receipt                      analyst agent          ask
+checkpoint             owner analyst agent auditor  read
 budget                 owner analyst agent auditor  read
 allotments             owner               auditor  audit
 allot                  owner                        manage

@@ -136,6 +136,28 @@ def opened(http: httpx.Client, within: float = 40.0) -> None:
     raise AssertionError("the dataset does not open")
 
 
+def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
+    from sordino.errors import InvalidDeclaration
+    from sordino.server.settings import identity_provider, served
+
+    declared(tmp_path)
+    assert identity_provider(tmp_path) is None
+    settings = tmp_path / "serve.toml"
+    text = settings.read_text()
+    whole = '[oidc]\nissuer = "https://i"\nclient_id = "c"\nown_address = "https://o"\n'
+    settings.write_text(text + whole)
+    assert identity_provider(tmp_path) == {"issuer": "https://i", "client_id": "c", "own_address": "https://o"}
+    assert served(tmp_path)[0].answer_time == 0.25
+    for wrong in ('[oidc]\nissuer = "https://i"\n', whole.replace('"c"', "1"), whole + 'client_secret = "x"\n'):
+        settings.write_text(text + wrong)
+        with pytest.raises(InvalidDeclaration):
+            identity_provider(tmp_path)
+    settings.write_text(text + "[odic]\n")
+    with pytest.raises(InvalidDeclaration):
+        served(tmp_path)
+
+
+@pytest.mark.slow
 def test_serve_from_the_first_start_to_the_last_answer(tmp_path: Path) -> None:
     declared(tmp_path)
     with serving(tmp_path) as served:
@@ -228,3 +250,36 @@ def killed(served: Served, owner: str, ana: str, kept: str) -> None:
         assert session.sql(COUNT, epsilon=0.25, request_id="first").to_json() == kept
     with served.http(owner) as http:
         assert len(http.get("/v1/datasets/visits/log").json()["receipts"]) == 5
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_compose_file_without_docker(tmp_path: Path) -> None:
+    """PostgreSQL keeps the ledger, declarations are read, state is elsewhere: as in deploy/compose.yaml."""
+    from contextlib import closing
+
+    from ledger.postgres_server import PostgresServer
+
+    folder, state = tmp_path / "declarations", tmp_path / "state"
+    answers: set[str] = set()
+    folder.mkdir()
+    declared(folder)
+    with closing(PostgresServer()) as postgres:
+        toml = folder / "visits.toml"
+        toml.write_text(f'{DECLARATION}\n[ledger]\npath = "{postgres.address()}"\n')
+        for start in range(2):
+            with serving(folder, "--state", str(state)) as served:
+                ready(served)
+                if start == 0:
+                    token = served.out[0].strip()
+                with served.http(token) as owner:
+                    opened(owner)
+                    if start == 0:
+                        owner.post("/v1/people", json={"name": "ana", "roles": ["analyst"], "datasets": ["visits"]})
+                        ana = owner.post("/v1/tokens", json={"person": "ana"}).json()["secret"]
+                with so.connect(f"{served.address}/visits", token=ana) as session:
+                    answers.add(session.sql(COUNT, epsilon=0.5, request_id="one").to_json())
+        assert len(answers) == 1
+        assert (state / "web.sqlite3").exists()
+        with Ledger.open(Dataset.load(toml), create=False) as ledger:
+            assert ledger.verify()
+            assert len(ledger.payments) == 1

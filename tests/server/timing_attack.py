@@ -125,7 +125,8 @@ def served_times(
         async def work() -> None:
             async with one.link() as first, other.link() as second:
                 for number in range(pairs * tries + 2):
-                    for link, taken in ((first, times[0]), (second, times[1])):
+                    turns = [(first, times[0]), (second, times[1])]
+                    for link, taken in turns if number % 2 else turns[::-1]:  # who comes first matters to nobody
                         taken.append(await _time(link, asked, number, answer_time))
 
         times: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from sordino.mechanisms.public_chance import PublicChance
 from sordino.workloads.graphical_model import Measured, Model, _calibrated, fit, sampled, table_of
 from sordino.workloads.junction_tree import cliques_of, join
 
@@ -82,7 +83,7 @@ def test_a_fit_finds_the_model_that_made_the_tables() -> None:
 def test_rows_come_out_as_they_are_modelled() -> None:
     """In a clique each cell has its expected number of rows, rounded; columns of different cliques meet by chance."""
     model = random_model(5, GRAPHS[0])
-    rows = sampled(model, 20_000, np.random.default_rng(1))
+    rows = sampled(model, 20_000, PublicChance())
     for columns in itertools.combinations(range(5), 2):
         expected = 20_000 * table_of(model, columns)
         cells = rows[:, columns[0]] * SIZES[columns[1]] + rows[:, columns[1]]

@@ -18,8 +18,7 @@ from sordino.server.supervisor import engine_command, socket_of
 DECLARATION = """
 [tables.visits]
 source = "visits.parquet"
-unit = "person"
-max_rows = 5
+{unit}
 [tables.visits.columns.age]
 type = "int"
 min = 0
@@ -45,8 +44,11 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path)
 
 
-def declare(path: Path, rows: int, answer_time: float) -> None:
-    """So many rows of a fifth as many persons."""
+UNITS = {"rows": 'unit = "row"', "persons": 'unit = "person"\nmax_rows = 5'}
+
+
+def declare(path: Path, rows: int, answer_time: float, unit: str = "rows") -> None:
+    """So many rows, of nobody in particular or of a fifth as many persons."""
     places = pa.array(range(rows))
     table = pa.table({
         "person": [i % (rows // 5) for i in range(rows)],
@@ -54,7 +56,7 @@ def declare(path: Path, rows: int, answer_time: float) -> None:
         "cost": pa.compute.multiply(places.cast("float64"), 100 / rows),
     })  # fmt: skip
     pq.write_table(table, path / "visits.parquet")
-    (path / "visits.toml").write_text(DECLARATION)
+    (path / "visits.toml").write_text(DECLARATION.format(unit=UNITS[unit]))
     (path / "serve.toml").write_text(f"[datasets.visits]\nanswer_time = {answer_time}\n")
 
 

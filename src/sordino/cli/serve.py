@@ -81,6 +81,7 @@ def _serve(
     certificate: Path | None,
     key: Path | None,
 ) -> None:
+    from sordino.server.settings import identity_provider
     from sordino.server.supervisor import Supervisor, socket_of
     from sordino.server.web_process import web
     from sordino.server.wire import private_folder
@@ -96,7 +97,7 @@ def _serve(
         settings = {
             "sockets": {one.name: str(socket_of(sockets, one.name)) for one in datasets}, "state": str(state),
             "host": host, "port": port, "certificate": None if certificate is None else str(certificate),
-            "key": None if key is None else str(key),
+            "key": None if key is None else str(key), "oidc": identity_provider(folder),
         }  # fmt: skip
         command = [sys.executable, "-m", "sordino.server.web_process", json.dumps(settings)]
         supervisor = Supervisor.over(folder, datasets, sockets, state, command, note)

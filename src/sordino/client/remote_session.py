@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
 from sordino.answer.suggestion import Suggestion
 from sordino.client.connection import Connection, quoted
-from sordino.errors import InvalidInput, LedgerUnavailable
+from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
 from sordino.ledger.receipt import Receipt
 from sordino.ledger.terms import read_charge
 from sordino.privacy.exact import Number, show
@@ -32,6 +32,9 @@ from sordino.query.tree import Join, Query, Rows, Source, Subquery, UnionAll
 from sordino.server.link import JSON
 from sordino.server.offers import as_json
 from sordino.server.problems import error_of
+
+if TYPE_CHECKING:
+    from sordino.ledger.public_log import Proof
 
 __all__ = ["RemotePlan", "RemoteSession", "connect"]
 
@@ -259,6 +262,17 @@ class RemoteSession:
                 break
         return tuple(found)
 
+    def proof(self, request_id: str, *, since: int | None = None) -> Proof:
+        """The receipt that proves a question of one's own was recorded, to be kept: `sordino receipt verify` checks it."""
+        from sordino.ledger.public_log import Proof
+
+        for one in self._server.get(f"{self._path}/questions")["questions"]:
+            if one["key"] == request_id:
+                path = f"{self._path}/answers/{one['id']}/receipt"
+                found = self._server.raw(path if since is None else f"{path}?since={since}")
+                return Proof.from_json(found.decode().rstrip(" "))
+        raise RequestRefused(request_id, "nothing was asked under this id", "Pass the id that a receipt shows.")
+
     @property
     def progress(self) -> float | None:
         """Nothing: how long a question runs may depend on data, so that a server does not tell."""
@@ -358,6 +372,4 @@ def _key(key: ColumnLike) -> str:
 
 def _receipt(facts: Mapping[str, Any]) -> Receipt:
     charge, analyst = read_charge(facts["charge"]), facts.get("analyst")
-    return Receipt(
-        facts["number"], charge, facts["question"], facts.get("request_id", ""), analyst, facts["time"], facts["hash"]
-    )
+    return Receipt(facts["number"], charge, facts["question"], facts.get("request_id", ""), analyst, facts["time"])

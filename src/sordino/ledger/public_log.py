@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -207,21 +208,29 @@ class PublicLog:
         self._signing = Ed25519PrivateKey.from_private_bytes(hmac.digest(secret, b"sordino public log: signing", "sha256"))
         self._tree = Tree()
         self._link = START
+        self._guard = threading.RLock()
         self.key = VerifyingKey(_NAME + ledger, self._signing.public_key().public_bytes_raw())
 
     def catch_up(self, end: Link) -> None:
         """Take in the entries up to the end of a chain; Broken if they do not lead there."""
-        if self._link == end:
-            return
-        for entry, hash_ in linked(self._store.rows(self._link.sequence, end.sequence), self._link):
-            self._tree.append(leaf_hash(_leaf(_without_previous(entry), self._blind(entry.sequence))))
-            self._link = Link(entry.sequence, hash_)
-        if self._link != end:
-            raise Broken(f"entry {end.sequence} is not the one that was read before")
+        with self._guard:
+            if self._link == end:
+                return
+            for entry, hash_ in linked(self._store.rows(self._link.sequence, end.sequence), self._link):
+                self._tree.append(leaf_hash(_leaf(_without_previous(entry), self._blind(entry.sequence))))
+                self._link = Link(entry.sequence, hash_)
+            if self._link != end:
+                raise Broken(f"entry {end.sequence} is not the one that was read before")
+
+    @property
+    def size(self) -> int:
+        """How many entries it holds."""
+        return len(self._tree)
 
     def checkpoint(self) -> Checkpoint:
         """The root of all entries so far, signed."""
-        size, root = len(self._tree), self._tree.root()
+        with self._guard:
+            size, root = len(self._tree), self._tree.root()
         signature = self._signing.sign(_body(self.key.name, size, root).encode())
         return Checkpoint(self.key.name, size, root, self.key.id + signature)
 
@@ -232,12 +241,21 @@ class PublicLog:
             raise InvalidInput(f"a log of {before} entries", rule, "Pass the size of an older checkpoint of this log.")
         return tuple(self._tree.consistency(before, len(self._tree)))
 
+    def signed(self, since: int | None = None) -> tuple[Checkpoint, tuple[bytes, ...]]:
+        """A checkpoint, and what shows that it continues the first `since` entries."""
+        with self._guard:
+            return self.checkpoint(), () if since is None else self.continued(since)
+
     def proof(self, payment: Payment, answer: bytes | None = None, since: int | None = None) -> Proof:
         """That a question was charged and what became of it, as far as that is known."""
         numbers = [payment.receipt.number] + ([payment.settled] if payment.settled else [])
-        shown = tuple(self._shown(number) for number in numbers)
-        path = () if since is None else self.continued(since)
-        return Proof(self.key, self.checkpoint(), shown, (answer or b"").decode(), since or 0, path)
+        with self._guard:
+            if max(numbers) > len(self._tree):
+                hint = "Ask again in a moment."
+                raise InvalidInput(f"entry {max(numbers)}", "the log does not hold it yet", hint)
+            shown = tuple(self._shown(number) for number in numbers)
+            path = () if since is None else self.continued(since)
+            return Proof(self.key, self.checkpoint(), shown, (answer or b"").decode(), since or 0, path)
 
     def _shown(self, number: int) -> _Shown:
         (row,) = self._store.rows(number - 1, number)

@@ -103,6 +103,20 @@ class EngineLink:
         _, found = await self._at_tick({"kind": "payments", "analyst": analyst, "after": after, "limit": limit})
         return found  # type: ignore[return-value]
 
+    async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:
+        """The receipt as a document; it arrives at a tick."""
+        message = {"kind": "proof", "analyst": analyst, "request_id": request_id, "since": since}
+        for _ in range(_TRIES):
+            reply, more = await self._at_tick(message)
+            if more != "wait":
+                return reply.body.decode()
+        raise _not_there()
+
+    async def checkpoint(self, since: int | None) -> Mapping[str, JSON]:
+        """Key and checkpoint of the log; they arrive at a tick."""
+        _, found = await self._at_tick({"kind": "checkpoint", "since": since})
+        return found  # type: ignore[return-value]
+
     async def allot(self, analyst: str, epsilon: JSON, delta: JSON) -> Reply:
         """A sub-budget; what is left arrives with the facts of the next tick."""
         return (await self._told({"kind": "allot", "analyst": analyst, "epsilon": epsilon, "delta": delta}))[0]
@@ -185,11 +199,15 @@ class EngineLink:
             opened.reply.set_result((reply, message["more"]))
 
 
+_TRIES = 5
+"""How many ticks a receipt may be waited for: the log takes entries in at ticks."""
+
+
 def _facts_of(message: Mapping[str, Any], meters: Mapping[str | None, Any], dataset: Dataset) -> Facts:
     """The facts that an engine process sent."""
     return Facts(
         dataset, message["dialect"], message["answer_time"], message["state"], message["dry_run"], message["sequence"],
-        meters, message["queue"],
+        meters, message["queue"], message["edition"],
     )  # fmt: skip
 
 

@@ -7,15 +7,17 @@ it: nothing is granted until it was started anew, and has read what the disk rea
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pickle
+import queue
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ from sordino.session import Session
 
 __all__ = ["EngineWorker", "hollow", "main", "opener"]
 
+_MOST_UNREAD = 10_000
 _FAILED = 70
 """The exit code of a process that must be started anew."""
 
@@ -61,16 +64,46 @@ def opener(dataset: Dataset, served: ServedDataset) -> Opener | None:
     return partial(DuckDB, threads=served.threads, memory=served.memory, longest_text=served.longest_text)
 
 
-@dataclass(eq=False)
-class _Peer:
-    """A web process that is connected."""
+def edition(dataset: Dataset) -> str:
+    """Which writing of its files a dataset is: answers that were stored for an earlier one are not given again.
 
-    connection: socket.socket
-    lock: threading.Lock
+    Privacy: it is when each file was written, by whoever exports it. A hash of what is in it would tell those who ask the
+    same question twice whether anything about anybody has changed.
+    """
+    written = []
+    for table in sorted(dataset.tables.values(), key=lambda table: table.name):
+        if table.source.path is not None:
+            with contextlib.suppress(OSError):
+                status = table.source.path.stat()
+                written.append((table.name, status.st_ino, status.st_mtime_ns))
+    return hashlib.sha256(repr(written).encode()).hexdigest() if written else ""
+
+
+class _Peer:
+    """A web process that is connected. What it is sent waits in a line of its own: one that does not read delays nobody."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._line: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._write, name="peer", daemon=True).start()
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        with self.lock, contextlib.suppress(OSError):
-            self.connection.sendall(pack(message, body))
+        """Put a message in the line; one who has not read thousands is given up."""
+        if self._line.qsize() > _MOST_UNREAD:
+            self.close()
+        else:
+            self._line.put(pack(message, body))
+
+    def close(self) -> None:
+        """Let it go."""
+        self._line.put(None)
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            while (message := self._line.get()) is not None:
+                self.connection.sendall(message)
 
 
 class EngineWorker:
@@ -89,9 +122,11 @@ class EngineWorker:
         self._code = 0
         try:
             self._dataset = pickle.dumps(hollow(self._with_public_tables()))
+            self._edition = edition(dataset)
             warm_up(dataset)
             clock = Clock(served.answer_time, time.monotonic())
             overruns = self._after_crash(overruns)
+            self._log = self._session.ledger.public_log()
             self.slots = Slots(self._session, clock, overruns, at_tick=self._push, broken=partial(self.end, _FAILED))
             self._listening = listen(at)
         except BaseException:
@@ -136,7 +171,10 @@ class EngineWorker:
 
     def _watch(self) -> None:
         """A statement that cannot be stopped ends the process: its charge stays, and its owner is asked."""
+        parent = os.getppid()
         while not self._ended.wait(0.05):
+            if os.getppid() != parent:  # nobody looks after it any more
+                self.end()
             if self.slots.late_by > 0.25 * self.slots.clock.answer_time:
                 os._exit(_FAILED)
 
@@ -149,7 +187,7 @@ class EngineWorker:
             if not is_own_user(connection):
                 connection.close()
                 continue
-            threading.Thread(target=self._serve, args=(_Peer(connection, threading.Lock()),), daemon=True).start()
+            threading.Thread(target=self._serve, args=(_Peer(connection),), daemon=True).start()
 
     def _serve(self, peer: _Peer) -> None:
         peer.send({"kind": "dataset"}, self._dataset)
@@ -164,7 +202,7 @@ class EngineWorker:
             pass
         finally:
             self._peers.remove(peer)
-            peer.connection.close()
+            peer.close()
 
     def _handle(self, peer: _Peer, message: Mapping[str, Any]) -> None:
         number_ = message.get("id")
@@ -177,6 +215,7 @@ class EngineWorker:
 
         handlers: dict[str, Callable[[Mapping[str, Any]], tuple[Reply, JSON]]] = {
             "answer": self._answer, "payments": self._payments, "allot": self._allot, "resume": self._resume,
+            "proof": self._proof, "checkpoint": self._checkpoint,
         }  # fmt: skip
         kind, tick = message.get("kind"), self.slots.tick_for_others()
         try:
@@ -227,6 +266,28 @@ class EngineWorker:
         told = {**receipt_facts(receipt), "status": payment.status if out else "unanswered"}
         return {**told, "digest": payment.answer if out else "", "size": payment.size if out else 0}
 
+    def _proof(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
+        """A receipt, of the log as it was at the last tick: how long it is now would tell when an answer was stored."""
+        analyst, request_id, since = _name(message["analyst"]), str(message["request_id"]), _size(message["since"])
+        payment = self._session.ledger.payment(request_id, analyst)
+        if payment is None:
+            hint = "Check the id; each analyst has ids of their own."
+            raise InvalidInput(f"request {request_id!r}", "nothing was asked under this id", hint)
+        if not self.slots.is_out(analyst, request_id) or payment.status == "unanswered":
+            raise InvalidInput(f"request {request_id!r}", "it has no answer yet", "Ask for its receipt afterwards.")
+        if payment.settled > self._log.size:
+            self.slots.nudge()  # the next tick takes it in
+            return Reply("answered"), "wait"
+        answer = self._session.ledger._journal.store.answer(payment.settled) if payment.status == "answered" else None
+        return Reply("answered", self._log.proof(payment, answer, since).to_json().encode()), None
+
+    def _checkpoint(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
+        """The log as it was at the last tick."""
+        since = _size(message["since"])
+        signed, path = self._log.signed(since)
+        more: JSON = {"key": str(self._log.key), "checkpoint": str(signed), "path": [one.hex() for one in path]}
+        return Reply("answered"), more
+
     def _allot(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         epsilon, delta = message["epsilon"], message["delta"]
         budget = None
@@ -242,6 +303,7 @@ class EngineWorker:
 
     def _push(self) -> None:
         """Tell all peers what is public now; called at ticks only."""
+        self._log = self._session.ledger.public_log()
         if self._peers:
             message, body = self._facts()
             for peer in list(self._peers):
@@ -262,7 +324,7 @@ class EngineWorker:
         facts = {
             "kind": "facts", "dialect": self._session._engine.dialect, "answer_time": self._served.answer_time,
             "state": "paused" if self.slots.overruns.is_paused else "open", "dry_run": self._served.dry_run,
-            "sequence": self._pushes, "queue": self.slots.waiting,
+            "sequence": self._pushes, "queue": self.slots.waiting, "edition": self._edition,
         }  # fmt: skip
         return facts, pickle.dumps(meters)
 
@@ -274,6 +336,12 @@ def _ask(message: Mapping[str, Any]) -> Ask:
     ask = Ask(_name(message["analyst"]), kind, str(message["question"]), offered, str(message["request_id"]))
     Request(ask.request_id, ask.question, "", ask.analyst)  # refuses names that a ledger does not take
     return ask
+
+
+def _size(value: object) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError
+    return value
 
 
 def _name(value: object) -> str | None:
@@ -304,4 +372,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # threads that wait for peers end with it, and DuckDB's binding does not complain about them

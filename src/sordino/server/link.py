@@ -75,6 +75,8 @@ class Facts:
     meters: Mapping[str | None, TwoMeterFilter] = field(default_factory=dict)
     queue: int = 0
     """How many questions wait, which depends on requests only."""
+    edition: str = ""
+    """Which writing of the source files it is: when the owner wrote them, and nothing of what is in them."""
 
     def meter(self, analyst: str | None) -> TwoMeterFilter:
         """What somebody may still spend, as the ledger's own `meter` says it; a copy, which decides nothing."""
@@ -108,6 +110,12 @@ class Link(Protocol):
 
     async def payments(self, analyst: str | None, after: int, limit: int) -> Sequence[Mapping[str, JSON]]:
         """Receipts with larger numbers, oldest first, of one analyst or of all (None), each with status and digest."""
+
+    async def proof(self, analyst: str | None, request_id: str, since: int | None) -> str:
+        """The receipt of a question that was answered or failed, as a document that proves it (ledger/public_log.md)."""
+
+    async def checkpoint(self, since: int | None) -> Mapping[str, JSON]:
+        """The key and the signed checkpoint of the ledger's log; the path that it continues its first `since` entries."""
 
     async def allot(self, analyst: str, epsilon: JSON, delta: JSON) -> Reply:
         """Give a sub-budget, as the owner; epsilon None takes it back. Web checks who may."""

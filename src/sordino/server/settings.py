@@ -6,6 +6,11 @@ threads = 1             # of DuckDB, fixed
 longest_text = 256      # characters of a text cell that are kept
 dry_run = false         # made-up rows instead of the data
 rows = 10000            # how many of them
+
+[oidc]                  # optional: people of an identity provider log in to the pages
+issuer = "https://login.example.org"
+client_id = "sordino"   # its secret is in the environment, SORDINO_OIDC_SECRET
+own_address = "https://sordino.example.org"
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.server.clock import checked_answer_time
 
-__all__ = ["SETTINGS", "ServedDataset", "served"]
+__all__ = ["SETTINGS", "ServedDataset", "identity_provider", "served"]
 
 SETTINGS = "serve.toml"
 _MOST = {"threads": 1024, "longest_text": 65_536, "rows": 100_000_000}
@@ -55,13 +60,31 @@ def served(folder: Path) -> list[ServedDataset]:
     return [_dataset(name, path, settings.get(name, {})) for name, path in declarations.items()]
 
 
-def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
+def identity_provider(folder: Path) -> Mapping[str, str] | None:
+    """The identity provider that `serve.toml` names, if it names one."""
+    found = _read(folder / SETTINGS).get("oidc")
+    if found is None:
+        return None
+    names = {"issuer", "client_id", "own_address"}
+    if not isinstance(found, dict) or found.keys() != names or not all(isinstance(each, str) for each in found.values()):
+        rule = f"an identity provider has {', '.join(sorted(names))}, each a text"
+        raise InvalidDeclaration(f"{SETTINGS}: oidc", rule, "Its secret is in the environment, SORDINO_OIDC_SECRET.")
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        found = tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise InvalidDeclaration(SETTINGS, "it cannot be read as TOML", str(error).partition("\n")[0] + ".") from None
+
+
+def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    found = _read(path)
+    if strange := sorted(found.keys() - {"datasets", "oidc"}):
+        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "this is nothing that can be set", "Known: datasets, oidc.")
     datasets = found.get("datasets", {})
     if not isinstance(datasets, dict) or not all(isinstance(each, dict) for each in datasets.values()):
         raise InvalidDeclaration(SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it.")

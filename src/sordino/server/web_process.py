@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ def web() -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """`python -m sordino.server.web_process SETTINGS`: one JSON object with sockets, state folder and address."""
     given = json.loads((sys.argv[1:] if arguments is None else arguments)[0])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     links = [EngineLink(name, Path(at)) for name, at in given["sockets"].items()]
     try:
         process = web()
@@ -42,6 +46,14 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"sordino: web: {error}", file=sys.stderr)
         return 70
     return 0
+
+
+def _end_with_parent() -> None:
+    """Where nobody looks after it any more, it ends."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _path(value: str | None) -> Path | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sordino.mechanisms.public_chance import PublicChance
 from sordino.workloads.allocation import ColumnSet
 from sordino.workloads.junction_tree import JunctionTree, join
 
@@ -205,7 +206,7 @@ def _needed(tree: JunctionTree, columns: set[int]) -> set[int]:
             return needed
 
 
-def sampled(model: Model, rows: int, random: np.random.Generator) -> Ints:
+def sampled(model: Model, rows: int, chance: PublicChance) -> Ints:
     """Rows of places, clique by clique; the number of rows in each cell is the expected one, rounded up or down.
 
     Rows that share values are put on an even grid of probabilities with a random start, in random order: the tables of
@@ -224,7 +225,7 @@ def sampled(model: Model, rows: int, random: np.random.Generator) -> Ints:
         for i in shared:
             owner = owner * model.sizes[i] + found[:, i]
         # a random order within equal values: the later columns meet the earlier ones by chance
-        placed = np.lexsort((random.random(rows), owner))
+        placed = np.lexsort((chance.evenly(rows), owner))
         sizes = np.bincount(owner, minlength=given)
         starts = np.cumsum(sizes) - sizes
         rank = np.arange(rows) - starts[owner[placed]]
@@ -233,7 +234,7 @@ def sampled(model: Model, rows: int, random: np.random.Generator) -> Ints:
         whole = sums[:, -1:]
         even = np.arange(1, table.shape[1] + 1) / table.shape[1]
         sums = np.where(whole > _TINY, sums / np.maximum(whole, _TINY), even)
-        point = (rank + random.random(given)[owner[placed]]) / np.maximum(sizes[owner[placed]], 1)
+        point = (rank + chance.evenly(given)[owner[placed]]) / np.maximum(sizes[owner[placed]], 1)
         cells = np.searchsorted((sums + 2.0 * np.arange(given)[:, None]).ravel(), point + 2.0 * owner[placed], side="right")
         cells = np.minimum(cells - owner[placed] * table.shape[1], table.shape[1] - 1)
         for i in reversed(fresh):

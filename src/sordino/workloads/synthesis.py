@@ -99,7 +99,7 @@ def synthesize(
 
     Privacy: `plan.charge` (synthesis.md, Theorem 1).
     """
-    random = PublicChance().generator()
+    chance = PublicChance()
     sizes, shares, price = plan.sizes, plan.shares, plan.mu_squared
     iterations = 5 if quick else 200
     counts = plan.first.counts(run([plan.first.statement])[0])
@@ -129,14 +129,14 @@ def synthesize(
                 model = fit(sizes, seen.made, total, iterations=iterations)
             tell(0.5 + 0.25 * step)
     rows = plan.rows or max(1, min(10**7, round(total / plan.unit)))
-    places = sampled(model, rows, random)
+    places = sampled(model, rows, chance)
     report = _judged(plan, seen, places, total, doubt, run)
     if seen.spent > price:
         raise AssertionError("more was measured than was paid for")
     facts = {
         "kind": "synthetic", "v": 1, "table": ", ".join(plan.whose.tables), "privacy": plan.promise,
         "notes": list(plan.notes), "confidence": float(CONFIDENCE), "report": report,
-        "columns": [column.stored(column.fine(places[:, i], random)) for i, column in enumerate(plan.columns)],
+        "columns": [column.stored(column.fine(places[:, i], chance)) for i, column in enumerate(plan.columns)],
     }  # fmt: skip
     tell(1.0)
     return Synthetic.from_json(json.dumps(facts, ensure_ascii=False))

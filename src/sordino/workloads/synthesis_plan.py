@@ -23,6 +23,7 @@ from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.stored import stored_value
 from sordino.errors import InvalidInput, TooLarge
+from sordino.mechanisms.public_chance import PublicChance
 from sordino.plan.bind import Asked
 from sordino.plan.cost import Cost
 from sordino.plan.explain import price_words, promise, unit_words
@@ -96,12 +97,12 @@ class SyntheticColumn:
     first: tuple[int, ...]
     last: tuple[int, ...]
 
-    def fine(self, places: Ints, random: np.random.Generator) -> Ints:
+    def fine(self, places: Ints, chance: PublicChance) -> Ints:
         """Fine values of places of buckets, uniform within each; -1 where there is none."""
         missing = places >= len(self.first)
         own = np.where(missing, 0, places)
         first, last = np.array(self.first, np.int64)[own], np.array(self.last, np.int64)[own]
-        return np.where(missing, -1, random.integers(first, last, endpoint=True))
+        return np.where(missing, -1, chance.between(first, last))
 
     def stored(self, fine: Ints) -> dict[str, Any]:
         """The column with its rows, as JSON."""

@@ -35,6 +35,20 @@ class Policy:
     caps: Caps = field(default_factory=Caps)
     """For people without caps of their own."""
 
+    @property
+    def words(self) -> list[str]:
+        """The rules as sentences."""
+        found = []
+        if self.approval_above is not None:
+            found.append(f"A question above epsilon {readable(self.approval_above)} waits for the owner's approval.")
+        if self.caps.per_question is not None:
+            found.append(f"A question costs at most epsilon {readable(self.caps.per_question)}, unless somebody has a cap.")
+        if self.caps.per_day is not None:
+            found.append(f"In a day somebody spends at most epsilon {readable(self.caps.per_day)}, unless they have a cap.")
+        if self.sharing:
+            found.append(f"Answers are shared among: {', '.join(sorted(self.sharing)).replace('*', 'all who may ask')}.")
+        return found
+
     def shares(self, one: str, other: str) -> bool:
         """Whether an answer to one may be given to the other; everybody may have their own again."""
         return one == other or "*" in self.sharing or {one, other} <= self.sharing

@@ -58,6 +58,8 @@ RIGHTS: Mapping[str, Right] = {
     "question": Right("GET", f"{_D}/questions/{{question}}", _ASK, Scope.ask),
     "answer": Right("GET", f"{_D}/answers/{{question}}", _ASK, Scope.ask),
     "receipts": Right("GET", f"{_D}/receipts", _ASK, Scope.ask),
+    "receipt": Right("GET", f"{_D}/answers/{{question}}/receipt", _ASK, Scope.ask),
+    "checkpoint": Right("GET", f"{_D}/log/checkpoint", _SEE),
     "budget": Right("GET", f"{_D}/budget", _SEE),
     "allotments": Right("GET", f"{_D}/allotments", _AUDIT, Scope.audit),
     "allot": Right("PUT", f"{_D}/allotments/{{analyst}}", _OWN, Scope.manage),

@@ -21,7 +21,7 @@ from sordino.server.accounts.people import Principal
 from sordino.server.accounts.rights import RIGHTS, Right
 from sordino.server.accounts.store import Store
 from sordino.server.link import JSON, Link
-from sordino.server.web.desk import Desk, Report
+from sordino.server.web.desk import Desk
 from sordino.server.web.guard import Guard
 from sordino.server.web.mcp_door import mcp_endpoint
 from sordino.server.web.planning import Planner
@@ -49,10 +49,9 @@ def create_app(
     *,
     planner: Planner | None = None,
     provider: Provider | None = None,
-    report: Report | None = None,
 ) -> Web:
     """The web application over some datasets and one file of accounts."""
-    desk, requests = Desk(links, store, planner, report), Counter[tuple[str, int]]()
+    desk, requests = Desk(links, store, planner), Counter[tuple[str, int]]()
     routes = Routes(desk, store, requests, provider)
     mcp = mcp_endpoint(desk)
 

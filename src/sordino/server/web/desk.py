@@ -12,17 +12,18 @@ import contextlib
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.audit.paper.officer_report import Account, Spent, officer_report
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
 from sordino.ledger.receipt import checked_name
-from sordino.ledger.terms import charge_facts
+from sordino.ledger.terms import charge_facts, read_charge
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Column, Table
 from sordino.server.accounts.people import Principal, Role
@@ -33,33 +34,26 @@ from sordino.server.link import ANYBODY, JSON, Ask, Facts, Link, Reply
 from sordino.server.web.planning import Planner, Priced
 from sordino.server.web.refusals import Refused
 
-__all__ = ["Desk", "Report", "meter_view", "question_view", "table_view"]
+__all__ = ["Desk", "meter_view", "question_view", "table_view"]
 
 _MOST_PENDING = 32
 _MOST_POINTS = 50
+_MOST_PLANS = 128
 _LONGEST_WAIT = 60.0
 _RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between tries, if the engine process ended before it said what became of a question."""
 
 
-class Report(Protocol):
-    """Who writes the page for the data-protection officer: HTML, from facts and receipts alone."""
-
-    def __call__(self, name: str, facts: Facts, payments: Sequence[Mapping[str, JSON]], policy: Policy) -> str:
-        """The whole page."""
-
-
 class Desk:
     """The datasets that are served, by name, and what was asked of them."""
 
-    def __init__(
-        self, links: Sequence[Link], store: Store, planner: Planner | None = None, report: Report | None = None
-    ) -> None:
+    def __init__(self, links: Sequence[Link], store: Store, planner: Planner | None = None) -> None:
         self.links = {link.name: link for link in links}
-        self.store, self.planner, self.report = store, planner or Planner(), report
+        self.store, self.planner = store, planner or Planner()
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.late: list[float] = []
         """By how many seconds the last answers left after their ticks."""
+        self._planning: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._events: dict[str, asyncio.Event] = {}
 
@@ -121,7 +115,8 @@ class Desk:
     ) -> dict[str, JSON]:
         """What a question would cost and be like; free."""
         facts = self.link(who, dataset).facts()
-        priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer, shown)
+        with self._one_more_plan(who):
+            priced = await self.planner.priced(dataset, facts, _meter_of(who), kind, text, offer, shown)
         policy = self.store.policy(dataset)
         before = self.store.answered_before(
             dataset, self._same(dataset, facts, kind, priced), lambda one: policy.shares(one, who.name)
@@ -143,8 +138,22 @@ class Desk:
         if {"epsilon", "error"} & offer.keys():
             rule = "a curve goes through prices of its own"
             raise InvalidInput("an offer with a price", rule, "Leave out epsilon and error; name epsilons beside the offer.")
-        meter = facts.meter(who.name)
-        return await self.planner.curve(dataset, facts, who.name, sql, offer, epsilons or _ladder(meter.budget.epsilon))
+        whose = _meter_of(who)
+        points = epsilons or _ladder(facts.meter(whose).budget.epsilon)
+        with self._one_more_plan(who):
+            return await self.planner.curve(dataset, facts, whose, sql, offer, points)
+
+    @contextlib.contextmanager
+    def _one_more_plan(self, who: Principal) -> Iterator[None]:
+        """One person does not keep all others from planning."""
+        if self._planning[who.name] >= _MOST_PLANS:
+            rule = f"at most {_MOST_PLANS} prices are worked out for one person at once"
+            raise Refused(429, "too-many-requests", rule, "Wait for some of them.", headers={"Retry-After": "1"})
+        self._planning[who.name] += 1
+        try:
+            yield
+        finally:
+            self._planning[who.name] -= 1
 
     def budget(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is left for somebody; for those who answer for the dataset also the whole, and everybody's part."""
@@ -188,7 +197,8 @@ class Desk:
             before = self.store.question_of(dataset, who.name, key)
             if before is not None and (before.kind, before.question, before.offer) == (kind, text, dict(offer)):
                 return before
-        priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer)
+        with self._one_more_plan(who):
+            priced = await self.planner.priced(dataset, facts, who.name, kind, text, offer)
         same, now, id_ = self._same(dataset, facts, kind, priced), self.store.clock(), new_id()
         wanted = Question(
             id_, dataset, who.name, key or id_, kind, text, dict(offer), same, priced.epsilon, reason[:2000], "accepted", now
@@ -356,15 +366,33 @@ class Desk:
             return {**payment, "status": "accepted", "answer": ""}
         return payment
 
+    async def receipt(self, who: Principal, question: Question, since: int | None) -> str:
+        """The document that proves a question of one's own was recorded."""
+        if question.source is not None or question.receipt is None:
+            rule = "nothing was charged for this question: a stored answer was given, or none yet"
+            raise Refused(404, "not-found", rule, "Whoever paid for an answer has its receipt.")
+        return await self.link(who, question.dataset).proof(question.analyst, str(question.receipt["request_id"]), since)
+
     async def report_page(self, who: Principal, dataset: str) -> str:
         """The page for the data-protection officer."""
         link = self.link(who, dataset)
-        if self.report is None:
-            raise Refused(501, "not-built", "this server has no reports")
         payments: list[Mapping[str, JSON]] = []
         while found := await link.payments(None, int(str(payments[-1]["number"])) if payments else 0, 1000):
             payments += [self._told(dataset, dict(one)) for one in found]
-        return self.report(dataset, link.facts(), payments, self.store.policy(dataset))
+        facts, log = link.facts(), await link.checkpoint(None)
+        if facts.dataset.budget is None:
+            raise AssertionError("a served dataset has a budget")
+        meters = {name: meter for name, meter in facts.meters.items() if name != ANYBODY}
+        charges = [_spent(one) for one in payments]
+        rules = [f"An answer leaves at a tick: every {facts.answer_time:g} seconds.", *self.store.policy(dataset).words]
+        signed, key = str(log["checkpoint"]), str(log["key"])
+        account = Account(dataset, facts.dataset, facts.dataset.budget, meters, charges, signed, key, rules, served=True)
+        return await asyncio.to_thread(officer_report, account)
+
+
+def _spent(payment: Mapping[str, Any]) -> Spent:
+    charge, status = read_charge(payment["charge"]), str(payment["status"])
+    return Spent(payment["number"], payment["time"], payment["analyst"], payment["question"], charge, status)
 
 
 def question_view(question: Question) -> dict[str, JSON]:
@@ -378,6 +406,11 @@ def question_view(question: Question) -> dict[str, JSON]:
         "location": f"{base}/questions/{question.id}",
         "answer": f"{base}/answers/{question.id}" if question.status == "answered" else None,
     }  # fmt: skip
+
+
+def _meter_of(who: Principal) -> str | None:
+    """Whose budget previews are about: one's own, or for those who do not ask the whole."""
+    return who.name if who.person.roles & {Role.analyst, Role.agent} else None
 
 
 def _ladder(most: Fraction) -> list[str]:

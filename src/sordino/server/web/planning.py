@@ -152,7 +152,7 @@ class Planner:
         self._pool = self._new()
         self._pickled: dict[str, tuple[Dataset, bytes, str]] = {}
         self._made: dict[tuple[Any, ...], Priced] = {}
-        """Prices that were worked out since the last charge: the same question has the same price until the next one."""
+        """Prices that were worked out: the same question has the same price until something is charged."""
 
     def _new(self) -> Executor:
         if not self._processes:
@@ -169,13 +169,13 @@ class Planner:
 
     def edition(self, name: str, facts: Facts) -> str:
         """What answers depend on beside question and offer: the declaration, and which data it is about."""
-        return f"{self._known(name, facts)[2]}:{getattr(facts, 'edition', '')}"
+        return f"{self._known(name, facts)[2]}:{facts.edition}"
 
     async def priced(
         self,
         name: str,
         facts: Facts,
-        analyst: str,
+        analyst: str | None,
         kind: Literal["sql", "suggest"],
         text: str,
         given: Mapping[str, JSON],
@@ -183,7 +183,7 @@ class Planner:
     ) -> Priced:
         """The price of a question of somebody, by the newest facts."""
         make, data, meter = preview if kind == "sql" else suggestion, self._known(name, facts)[1], facts.meter(analyst)
-        key = (self.edition(name, facts), name, facts.sequence, analyst, kind, text, repr(sorted(given.items())), shown)
+        key = (self.edition(name, facts), name, meter, kind, text, repr(sorted(given.items())), shown)
         found = self._made.get(key)
         if found is None:
             found = await self._run(partial(make, data, facts.dialect, meter, text, given, shown))
@@ -193,7 +193,7 @@ class Planner:
         return found
 
     async def curve(
-        self, name: str, facts: Facts, analyst: str, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
+        self, name: str, facts: Facts, analyst: str | None, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
     ) -> list[JSON]:
         """Error against price."""
         data, meter = self._known(name, facts)[1], facts.meter(analyst)

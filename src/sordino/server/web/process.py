@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import uvicorn
 
     from sordino.server.web.app import Web
-    from sordino.server.web.desk import Report
 
 __all__ = ["OidcSettings", "WebSettings", "first_token", "run_web", "web_server"]
 
@@ -70,7 +69,7 @@ def first_token(folder: Path) -> str | None:
         store.close()
 
 
-def web_server(links: Sequence[Link], settings: WebSettings, report: Report | None = None) -> tuple[uvicorn.Server, Web]:
+def web_server(links: Sequence[Link], settings: WebSettings) -> tuple[uvicorn.Server, Web]:
     """The server, not yet running, and the application in it."""
     try:
         import uvicorn
@@ -95,7 +94,7 @@ def web_server(links: Sequence[Link], settings: WebSettings, report: Report | No
     processes = settings.planning_processes
     if processes is None:
         processes = min(4, os.cpu_count() or 2)
-    app = create_app(links, Store(settings.accounts), planner=Planner(processes), provider=provider, report=report)
+    app = create_app(links, Store(settings.accounts), planner=Planner(processes), provider=provider)
     config = uvicorn.Config(
         app, host=settings.host, port=settings.port, http=ImpatientProtocol, loop="asyncio", ws="none", lifespan="on",
         log_config=None, access_log=False, server_header=False, date_header=False, timeout_keep_alive=20,
@@ -105,7 +104,7 @@ def web_server(links: Sequence[Link], settings: WebSettings, report: Report | No
     return uvicorn.Server(config), app
 
 
-def run_web(links: Sequence[Link], settings: WebSettings, report: Report | None = None) -> None:
+def run_web(links: Sequence[Link], settings: WebSettings) -> None:
     """Serve until the process is told to end. The security log goes to standard error, one JSON object a line."""
     log = logging.getLogger("sordino.security")
     if not log.handlers:
@@ -114,7 +113,7 @@ def run_web(links: Sequence[Link], settings: WebSettings, report: Report | None 
         log.addHandler(handler)
         log.setLevel(logging.INFO)
         log.propagate = False
-    server, app = web_server(links, settings, report)
+    server, app = web_server(links, settings)
     try:
         server.run()
     finally:

@@ -47,6 +47,7 @@ AnalystName = Annotated[str, Path(min_length=1, max_length=200)]
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for an outcome.")]
 After = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Since = Annotated[int | None, Query(ge=1, le=2**53)]
 _SESSION = 12 * 3600.0
 _STATE = "__Host-sordino-login"
 """The cookie that ties a login at the identity provider to the browser that began it."""
@@ -78,6 +79,7 @@ class Routes:
             for name in (
                 "healthz", "login", "oidc_login", "oidc_callback", "home_page", "login_page", "login_form", "logout_form",
                 "me", "datasets", "dataset", "preview", "curve", "ask", "questions", "question", "answer", "receipts",
+                "receipt", "checkpoint",
                 "budget", "allotments", "allot", "take_back", "policy", "set_policy", "approvals", "decide", "resume", "log",
                 "report", "people", "add_person", "remove_person", "set_password", "tokens", "add_token", "revoke_token",
                 "metrics",
@@ -162,6 +164,18 @@ class Routes:
         """One's own charges, oldest first."""
         found = await self._desk.receipts(_who(request), dataset, after, limit, everybody=False)
         return reply({"receipts": found})
+
+    async def receipt(
+        self, request: Request, dataset: DatasetName, question: QuestionId, since: Since = None
+    ) -> Response:  # fmt: skip
+        """The receipt that proves an answer was recorded, to be checked offline: `sordino receipt verify`."""
+        who = _who(request)
+        found = self._desk.question(who, dataset, question)
+        return Response(await self._desk.receipt(who, found, since), media_type="application/json")
+
+    async def checkpoint(self, request: Request, dataset: DatasetName, since: Since = None) -> Response:
+        """Key and signed checkpoint of the log: how many entries there are, and the root of their tree."""
+        return reply(dict(await self._desk.link(_who(request), dataset).checkpoint(since)))
 
     # what owners and auditors do
 
