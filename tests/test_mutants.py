@@ -28,6 +28,7 @@ ROOMS = (
     "server",
     "surface",
     "web",
+    "workloads",
 )
 FEW = (
     "laplace-scale-a-tenth-less",

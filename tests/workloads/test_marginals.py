@@ -93,6 +93,25 @@ def test_counts_of_the_engine_are_exact(unit: str) -> None:
     assert summed(counts, (1,)).tolist() == counts[(0, 1)].sum(axis=0).tolist()
 
 
+def test_a_place_beyond_its_column_counts_nowhere() -> None:
+    """Whatever the SQL of a place might yield, no row is in two cells of one table, or in the cell of another one."""
+    from dataclasses import replace
+
+    from sqlglot import parse_one
+
+    from sordino.workloads.counts import counting
+    from sordino.workloads.plan import rows_of
+
+    data = dataset()
+    plan = plan_of(data, ways=2)
+    rows, _ = rows_of(data, None)
+    for wrong in ("7", "-1", "CAST(NULL AS BIGINT)"):
+        columns = (replace(plan.columns[0], place=parse_one(wrong)), *plan.columns[1:])
+        broken = counting(rows, columns, plan.counting.tables, 1)
+        with so.Session(data) as opened:
+            assert all(not cells.any() for cells in broken.counts(opened._engine.run(broken.statement)).values())
+
+
 def test_tables_agree_as_whole_numbers_and_as_floats(session: so.Session) -> None:
     found = session.marginals(ASKED, ways=2, epsilon=1)
     assert len(found) == 6
@@ -274,6 +293,7 @@ def test_sql_sets_are_one_workload(session: so.Session) -> None:
         ({"ways": 1, "unknown": 0}, "no such argument"),
         ({"ways": 1, "table": "other"}, "no such table"),
         ({"ways": 1, "columns": ["age", "age"]}, "twice"),
+        ({"ways": 1, "columns": {"a": "age", "A": "sex"}}, "upper and lower case"),
     ],
 )
 def test_refused_before_anything_is_spent(session: so.Session, asked: dict[str, Any], words: str) -> None:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sordino.engines.engine import Exact
 from sordino.plan.bind import Asked
-from sordino.plan.fragments import column, count_rows, identifier, named, not_null, select, whole
+from sordino.plan.fragments import column, count_rows, identifier, named, select, whole
 from sordino.plan.scaling import full
 from sordino.plan.sensitivity import WEIGHT
 from sordino.plan.statement import Statement
@@ -65,7 +65,7 @@ def counting(rows: Asked, columns: Sequence[WorkloadColumn], tables: Sequence[Co
     for table, shape in zip(tables, shapes, strict=True):
         cells.append(_cell(start, table, shape))
         start += math.prod(shape)
-    present = [not_null(key) for key in lines.keys]
+    present = [part for key, own in zip(lines.keys, columns, strict=True) for part in _within(key, len(own.values))]
     one = named(exp.Explode(this=exp.Array(expressions=cells)), "c")
     if not lines.person:
         own = select([one], lines.select, "lines", where=present)
@@ -83,6 +83,12 @@ def counting(rows: Asked, columns: Sequence[WorkloadColumn], tables: Sequence[Co
     found = found.with_(identifier("kept"), as_=kept, materialized=True, copy=False)
     found = found.with_(identifier("light"), as_=light, append=True, copy=False)
     return Counting(Statement(found, 1, 1, lines.lists), tuple(tables), shapes)
+
+
+def _within(key: str, size: int) -> list[exp.Expr]:
+    """A row is in one cell of every table, whatever its place was computed from; without one it is in none."""
+    low = exp.GTE(this=column(key), expression=whole(0))
+    return [low, exp.LT(this=column(key), expression=whole(size))]
 
 
 def _cell(start: int, table: ColumnSet, shape: Sequence[int]) -> exp.Expr:

@@ -62,12 +62,16 @@ def named_columns(given: Sequence[ColumnLike] | Mapping[str, ColumnLike]) -> dic
         hint = 'Pass ["age", "ward"], or {"decade": bucket("age", 10), "ward": "ward"}.'
         raise InvalidInput(f"columns={show(given)}", "the columns of a workload are a list, or expressions by name", hint)
     if isinstance(given, Mapping):
-        return {str(name): term_tree(value) for name, value in given.items()}
-    trees = [term_tree(value) for value in given]
-    names = distinct_names([None] * len(trees), trees)
-    if len({repr(one) for one in trees}) < len(trees):
-        raise InvalidInput(f"columns={show(list(names))}", "a column is named twice", "Name each column once.")
-    return dict(zip(names, trees, strict=True))
+        found = {str(name): term_tree(value) for name, value in given.items()}
+    else:
+        trees = [term_tree(value) for value in given]
+        found = dict(zip(distinct_names([None] * len(trees), trees), trees, strict=True))
+        if len({repr(one) for one in trees}) < len(trees):
+            raise InvalidInput(f"columns={show(list(found))}", "a column is named twice", "Name each column once.")
+    if len({name.casefold() for name in found}) < len(found):
+        rule = "names that differ only by upper and lower case are one"
+        raise InvalidInput(f"columns={show(list(found))}", rule, "Give each column a name of its own.")
+    return found
 
 
 def bind_columns(

@@ -170,12 +170,14 @@ def table_of(model: Model, columns: ColumnSet) -> Floats:
             own = table.sum(axis=_axes(clique, shared))
             table = table / np.maximum(_wide(clique, shared, own), _TINY)
         scope = clique
-        for child in (c for c in needed if tree.parents[c] == k and c in held):
+        children = [c for c in needed if tree.parents[c] == k]
+        for number, child in enumerate(children):
             other, message = held[child]
-            both = tuple(dict.fromkeys((*scope, *other)))
-            kept = tuple(i for i in both if i in columns or i in clique)
-            table = _product(table, scope, message, other, kept)
-            scope = kept
+            later = {*columns, *shared, *(i for c in children[number + 1 :] for i in tree.shared[c])}
+            kept = tuple(i for i in dict.fromkeys((*scope, *other)) if i in later)
+            alone = tuple(axis for axis, i in enumerate(scope) if i not in later and i not in other)
+            table, scope = table.sum(axis=alone), tuple(i for i in scope if i in later or i in other)
+            table, scope = _product(table, scope, message, other, kept), kept
         kept = tuple(i for i in scope if i in columns or i in shared)
         held[k] = kept, table.sum(axis=tuple(axis for axis, i in enumerate(scope) if i not in kept))
     scope, table = held[min(needed)]
@@ -187,7 +189,7 @@ def _product(one: Floats, scope: ColumnSet, other: Floats, others: ColumnSet, ke
     both = tuple(dict.fromkeys((*scope, *others)))
     letter = {column: chr(ord("a") + k) for k, column in enumerate(both)}
     left, right, out = ("".join(letter[i] for i in columns) for columns in (scope, others, kept))
-    return np.asarray(np.einsum(f"{left},{right}->{out}", one, other), np.float64)
+    return np.asarray(np.einsum(f"{left},{right}->{out}", one, other, optimize=True), np.float64)
 
 
 def _needed(tree: JunctionTree, columns: set[int]) -> set[int]:

@@ -310,7 +310,8 @@ def plan_marginals(
     if not found.precision:
         raise InvalidInput("facts=", "all tables are public already", "Ask for a table that is not.")
     count = counting(rows, bound, largest, most)
-    question = _text(source, columns, [tuple(names[i] for i in table) for table in asked], given, kinds or {})
+    listed = None if ways is not None else [tuple(names[i] for i in table) for table in asked]
+    question = _text(source, columns, listed or ways or 0, given, kinds or {})
     if known.tables or known.impossible is not None:
         question += f" GIVEN {show((facts, list(zeros), list(equal)))} {_digest(known)}"
     charge = charge_of(found.mu_squared)
@@ -436,7 +437,7 @@ def _digest(known: PublicFacts) -> str:
 def _text(
     source: tree.Query,
     columns: Mapping[str, tree.Expression],
-    tables: Sequence[tuple[str, ...]],
+    tables: Sequence[tuple[str, ...]] | int,
     weights: Mapping[ColumnSet, float],
     kinds: Mapping[str, Kind],
 ) -> str:
@@ -445,7 +446,7 @@ def _text(
     keys = tuple(columns.values())
     outputs = tuple(tree.Output(name, value) for name, value in columns.items())
     base = sql_text(replace(source, outputs=(*outputs, count), keys=keys))
-    sets = "; ".join(", ".join(map(show, table)) for table in tables)
+    sets = f"all of {tables} columns" if isinstance(tables, int) else "; ".join(", ".join(map(show, t)) for t in tables)
     unequal = "" if len(set(weights.values())) < 2 else f" WEIGHTS {', '.join(repr(x) for x in weights.values())}"
     ranges = f" {dict(kinds)}" if kinds else ""
     return f"MARGINALS ({sets}) OF {base}{unequal}{ranges}"
