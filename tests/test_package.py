@@ -83,8 +83,8 @@ ALLOWED = {
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-        "audit", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy",
-        "errors",
+        "audit", "learn", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting",
+        "privacy", "errors",
     },
     "cli": {
         "cli", "audit", "local", "adaptive", "session", "release", "ledger", "engines", "plan", "query", "answer",
