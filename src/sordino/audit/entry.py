@@ -8,6 +8,7 @@ from sordino.audit.paper.report import Dossier, Report, Verdict
 from sordino.audit.replayed.replay import replay
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.specimens import run as run_zoo
+from sordino.audit.training import audit_training
 
 __all__ = ["audit"]
 
@@ -19,6 +20,7 @@ class _Audit:
     exact = staticmethod(exact)
     law = staticmethod(law)
     replay = staticmethod(replay)
+    training = staticmethod(audit_training)
     zoo = staticmethod(run_zoo)
     Report, Dossier, Verdict = Report, Dossier, Verdict
 

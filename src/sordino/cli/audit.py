@@ -27,6 +27,7 @@ from sordino.query.bounds import Bounds
 
 if TYPE_CHECKING:
     from sordino.audit.paper.report import Dossier, Report
+    from sordino.audit.training import TrainingAudit
 
 __all__ = ["app"]
 
@@ -103,13 +104,17 @@ def mechanism(
     samples: Annotated[str, typer.Option(metavar="NUMBER", help="How often to run it, all runs together.")] = "1e6",
     confidence: Confidence = "0.999",
     seconds: Seconds = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Of a trainer: the rate of the Poisson samples it accounts for.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="1 or 2 processes; 2 where that pays, unless told.")] = None,
     form: FormOf = None,
     output: Output = None,
 ) -> None:
     """Run a function on two neighbouring inputs many times, and look for what tells them apart.
 
-    The word `mechanism` may be left out. The file is imported, so that it is run.
+    The word `mechanism` may be left out. The file is imported, so that it is run. A function of (model, optimizer, loss, x,
+    y) is a trainer: it is run once, with canaries among the examples.
 
     Example: sordino audit mechanism.py:noisy_count --epsilon 1 --d1 10 --d2 11
     """
@@ -128,10 +133,17 @@ def mechanism(
     pair = _pair(d1, d2, filing)
     with _quiet(), _progress() as progress:
         from sordino.audit.sampled.black_box import black_box
+        from sordino.audit.training import is_trainer
 
         function, name = imported(target)
-        report = black_box(function, *pair, name=name, progress=progress, **settings)
-    _finish(filing, report)
+        trained = _trained(function, name, settings, rate) if is_trainer(function) else None
+        report = None if trained else black_box(function, *pair, name=name, progress=progress, **settings)
+    if report is not None:
+        _finish(filing, report)
+    elif trained is not None:
+        typer.echo(str(trained))
+        if not trained.passed:
+            raise typer.Exit(DOES_NOT_HOLD)
 
 
 @app.command(short_help="A question to a declared table, persons left out in turn.")
@@ -273,6 +285,20 @@ def zoo(
     with _progress() as progress:
         dossier = run(names or None, progress=progress, **settings)
     _finish(filing, dossier)
+
+
+def _trained(function: Any, name: str, settings: dict[str, Any], rate: str | None) -> TrainingAudit:
+    """One run of a trainer, with canaries."""
+    from sordino.audit.training import audit_training
+
+    return audit_training(
+        function,
+        epsilon=settings["epsilon"],
+        delta=settings["delta"],
+        confidence=settings["confidence"],
+        rate=None if rate is None else positive(rate, "--rate"),
+        name=name,
+    )
 
 
 def _finish(filing: Filing, result: Report | Dossier) -> None:

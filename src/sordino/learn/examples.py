@@ -63,11 +63,12 @@ class Examples:
         return torch.as_tensor(x), torch.as_tensor(y)
 
     def take(self, places: Places, slots: int, device: Any) -> tuple[Any, Any, Any]:
-        """Inputs, targets and a mask of a physical batch of `slots` units; what is not used repeats the last example."""
+        """Inputs, targets and a mask of a physical batch of `slots` units; what is not used is zero."""
         table = np.full((slots, self.per_unit), -1, np.int64)
         table[: len(places)] = self.members[places]
         flat = table.reshape(-1)
         used = torch.as_tensor(flat >= 0)
+        empty = ~used
         at = np.maximum(flat, 0)
         if isinstance(self.source, tuple):
             index = torch.as_tensor(at)
@@ -75,6 +76,7 @@ class Examples:
         else:
             pairs = [self.source[int(place)] for place in at]
             x, y = (torch.stack([torch.as_tensor(pair[side]) for pair in pairs]) for side in (0, 1))
+        x[empty], y[empty] = 0, 0
         return x.to(device), y.to(device), used.to(device)
 
 
