@@ -88,13 +88,8 @@ ALLOWED = {
     "release.py": {"answer", "ledger", "engines", "plan", "query", "mechanisms", "privacy", "errors"},
     "answer": {"answer", "ledger", "query", "mechanisms", "privacy", "errors"},
     "audit": {
-<<<<<<< HEAD
-        "audit", "local", "session", "workloads", "release", "engines", "plan", "query", "answer", "mechanisms",
-        "accounting", "privacy", "errors",
-=======
-        "audit", "learn", "local", "session", "release", "engines", "plan", "query", "answer", "mechanisms", "accounting",
-        "privacy", "errors",
->>>>>>> learn
+        "audit", "local", "learn", "session", "workloads", "release",
+        "engines", "plan", "query", "answer", "mechanisms", "accounting", "privacy", "errors",
     },
     "client": {"client", "server", "answer", "ledger", "query", "accounting", "privacy", "errors"},
     "cli": {
