@@ -194,6 +194,16 @@ class Ledger:
         with self._journal.current():
             return self._journal.payment(request_id, analyst)
 
+    def answer_to(self, payment: Payment) -> bytes | None:
+        """The stored answer to a charge, as its entry knows it; None if it has none."""
+        if payment.status != "answered":
+            return None
+        with self._journal.lock():
+            answer = self._journal.store.answer(payment.settled)
+            if answer is None or digest(answer) != payment.answer:
+                raise self._journal.damaged(f"the answer to entry {payment.receipt.number} was changed")
+            return answer
+
     @property
     def forfeited(self) -> int:
         """How many charges have no answer and, unless their query still runs, never will."""
@@ -383,10 +393,8 @@ class Ledger:
         if payment.body != request.body:
             rule = f"entry {number} stands for another question or price under this id"
             raise RequestRefused(request.id, rule, "Use a new id for a new question. Nothing was charged.")
-        if payment.status == "answered":
-            answer = self._journal.store.answer(payment.settled)
-            if answer is None or digest(answer) != payment.answer:
-                raise self._journal.damaged(f"the answer to entry {number} was changed")
+        answer = self.answer_to(payment)
+        if answer is not None:
             return Paid(payment.receipt, answer)
         why = "its query failed" if payment.status == "forfeited" else "its query is running, or ended before it was stored"
         hint = "Wait if it is running; else the charge is forfeited, and a new id asks anew. Nothing was charged now."

@@ -233,8 +233,8 @@ class EngineWorker:
 
     def _answer(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
         analyst, request_id = _name(message["analyst"]), str(message["request_id"])
-        tick = self.slots.tick_of(analyst, request_id)
         payment = self._session.ledger.payment(request_id, analyst)
+        tick = self.slots.tick_of(analyst, request_id)  # in this order: one that is stored has a tick by now
         if payment is None:
             hint = "Check the id; each analyst has ids of their own."
             raise InvalidInput(f"request {request_id!r}", "nothing was asked under this id", hint)
@@ -242,7 +242,7 @@ class EngineWorker:
             rule = "its query is running, or ended before its answer was stored"
             raise InvalidInput(f"request {request_id!r}", rule, "Wait; if nothing comes, its charge is forfeited.")
         receipt = receipt_facts(payment.receipt)
-        answer = self._session.ledger._journal.store.answer(payment.settled) if payment.status == "answered" else None
+        answer = self._session.ledger.answer_to(payment)
         if answer is None:
             return Reply("failed", b"", receipt, problem_of(EngineFailed()), tick), None
         return Reply("answered", answer, receipt, None, tick), None
@@ -278,7 +278,7 @@ class EngineWorker:
         if payment.settled > self._log.size:
             self.slots.nudge()  # the next tick takes it in
             return Reply("answered"), "wait"
-        answer = self._session.ledger._journal.store.answer(payment.settled) if payment.status == "answered" else None
+        answer = self._session.ledger.answer_to(payment)
         return Reply("answered", self._log.proof(payment, answer, since).to_json().encode()), None
 
     def _checkpoint(self, message: Mapping[str, Any]) -> tuple[Reply, JSON]:
