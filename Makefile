@@ -17,24 +17,24 @@ help:
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
 	@echo "make lint    ruff and mypy only"
 
-# $(call install,WHAT): WHAT of this repository, in .venv
+# $(call install,WHAT): what pip shall install, in .venv
 define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sordino needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11 ..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "python venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "installing into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '$(1)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(1)
 	@touch $@
 endef
 
 $(STAMP): pyproject.toml constraints.txt
-	$(call install,.[dev])
+	$(call install,-e '.[dev]')
 
 $(BARE): pyproject.toml constraints.txt
-	$(call install,.[plot])
+	$(call install,-e '.[plot]' pandas)
 
 setup: $(STAMP)
 
-# Sordino with pictures, unless all that the tests need (PyTorch, Spark: gigabytes) is there already.
+# Sordino with pictures and pandas, unless all that the tests need (PyTorch, Spark: gigabytes) is there already.
 demo:
 	@test -e $(STAMP) || $(MAKE) --no-print-directory $(BARE)
 	@$(BIN)/python examples/demo.py
