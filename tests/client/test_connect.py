@@ -70,6 +70,12 @@ def test_previews_are_those_of_the_session_behind(there: Live, session: RemoteSe
     assert session.tables["visits"]["columns"]["age"] == {"type": "int", "min": "0", "max": "110", "step": "1"}
 
 
+@pytest.mark.parametrize("name", ["marginals", "preview_marginals", "synthesize", "preview_synthesize"])
+def test_what_is_not_served_says_so(session: RemoteSession, name: str) -> None:
+    with pytest.raises(InvalidInput, match="over HTTP"):
+        getattr(session, name)(["age"], epsilon=1)
+
+
 def test_suggestions(session: RemoteSession) -> None:
     assert session.preview_suggest(epsilon=0.5, columns=["age"]).epsilon == Fraction(1, 2)
     found = session.suggest(epsilon=0.5, columns=["age"], keys=["ward"])

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import Remaining
@@ -229,6 +229,22 @@ class RemoteSession:
         """What `suggest` would search, and what it would cost; free."""
         return self._previewed("suggest", table or "", _suggestion(epsilon, columns, keys, query_epsilon))
 
+    def marginals(self, *_: object, **__: object) -> Never:
+        """Refused: a server does not answer workloads."""
+        raise _not_served("marginals")
+
+    def preview_marginals(self, *_: object, **__: object) -> Never:
+        """Refused: a server does not answer workloads."""
+        raise _not_served("marginals")
+
+    def synthesize(self, *_: object, **__: object) -> Never:
+        """Refused: a server does not make synthetic rows."""
+        raise _not_served("synthesize")
+
+    def preview_synthesize(self, *_: object, **__: object) -> Never:
+        """Refused: a server does not make synthetic rows."""
+        raise _not_served("synthesize")
+
     def curve(self, query: str | Query, epsilons: Sequence[Number] | None = None) -> list[dict[str, Any]]:
         """Error against price: what to expect at each epsilon; without any, at twenty up to the whole budget."""
         text = query if isinstance(query, str) else sql_text(query)
@@ -327,6 +343,11 @@ class RemoteSession:
 
     def __repr__(self) -> str:
         return f"RemoteSession({self.name} at {self._server.place}, as {self.analyst})"
+
+
+def _not_served(what: str) -> InvalidInput:
+    rule = "a server answers questions in SQL or Python, and suggestions of bounds"
+    return InvalidInput(f"{what} over HTTP", rule, "Let whoever holds the data run it, with so.Session.")
 
 
 def _as_json(offer: Offer) -> dict[str, JSON]:
