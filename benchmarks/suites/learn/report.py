@@ -16,8 +16,8 @@ GPU = Path(__file__).with_name("gpu_results.json")
 HOW_TO_READ = """
 **How to read this.** Census income (UCI Adult, 91 columns in [0, 1] by public domains, 80/20): accuracy on the test part,
 or R². Ours are (epsilon, 1e-6)-private, diffprivlib's of pure epsilon. Streams: the squared error of the last running total
-at mu = 1. The GPU is measured by hand: `python -m benchmarks.suites.learn.gpu`, which first checks that every number is that of
-the CPU's sampler. *Private* is a whole step: passes, exact clipped sums, exact noise, optimizer.
+at mu = 1. The GPU is measured by hand: `python -m benchmarks.suites.learn.gpu`, which first checks that every number is
+that of the CPU's sampler. *Private* is a whole step: passes, exact clipped sums, exact noise, optimizer.
 """
 
 
