@@ -1,0 +1,85 @@
+"""The learning suite as Markdown; figures of a GPU are measured by hand and kept beside this file."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+from benchmarks.markdown import table
+from benchmarks.suites.learn.settings import EPSILONS, STEPS
+
+Row = dict[str, Any]
+TITLE = "Learning: models, streams, and noise on a GPU"
+GPU = Path(__file__).with_name("gpu_results.json")
+
+HOW_TO_READ = """
+**How to read this.** Census income (UCI Adult, 91 columns in [0, 1] by public domains, 80/20): accuracy on the test part,
+or R². Ours are (epsilon, 1e-6)-private, diffprivlib's of pure epsilon. Streams: the squared error of the last running total
+at mu = 1. The GPU is measured by hand: `python -m benchmarks.suites.learn.gpu`, which first checks that every number is
+that of the CPU's sampler. *Private* is a whole step: passes, exact clipped sums, exact noise, optimizer.
+"""
+
+
+def section(rows: list[Row]) -> str:
+    parts = [
+        HOW_TO_READ.lstrip(),
+        "### Census\n",
+        table(["model", *(f"epsilon {e:g}" for e in EPSILONS)], _census(rows)),
+        "### Streams, squared error\n",
+        table(["", *(f"{n:,} steps" for n in STEPS)], _streams(rows)),
+    ]
+    if GPU.exists():
+        found = json.loads(GPU.read_text())
+        parts += [
+            f"### On one {found['device']} (torch {found['torch']}, CUDA {found['cuda']})\n",
+            table(["noise, 2^28 numbers", "G/s"], ([n, f"{v:.0f}"] for n, v in found["noise, G/s"].items())),
+            table(
+                ["training", "plain samples/s", "private", "ratio", "memory"],
+                (
+                    [
+                        f"{r['model']}, {r['parameters'] / 1e6:.1f} M{', TF32' if r['tf32'] else ''}",
+                        f"{r['plain samples/s']:,.0f}",
+                        f"{r['private samples/s']:,.0f}",
+                        f"{r['ratio']:.2f}",
+                        f"{r['memory ratio']:.2f}",
+                    ]
+                    for r in found["training"]
+                ),
+            ),
+        ]
+    parts += [f"**{row.get('case', '')} {row['error']}**\n" for row in rows if "error" in row]
+    return "\n".join(parts)
+
+
+def _census(rows: list[Row]) -> Iterator[list[str]]:
+    names = dict.fromkeys((row["tool"], row["case"]) for row in rows if row.get("part") == "census")
+    for tool, case in names:
+        found = {
+            row["epsilon"]: row["value"]
+            for row in rows
+            if (row.get("tool"), row.get("case")) == (tool, case) and "value" in row
+        }
+        yield [f"{tool}: {case}", *(f"{found[e]:.3f}" if e in found else "-" for e in EPSILONS)]
+
+
+def _streams(rows: list[Row]) -> Iterator[list[str]]:
+    for case in dict.fromkeys(row["case"] for row in rows if row.get("part") == "stream"):
+        found = {row["steps"]: row["value"] for row in rows if row.get("case") == case and "value" in row}
+        yield [case, *(f"{found[n]:.2f}" if n in found else "-" for n in STEPS)]
+
+
+def chart(rows: list[Row]) -> Any:
+    """Accuracy on census data, by epsilon."""
+    found = [row for row in rows if row.get("part") == "census" and "value" in row and not row["case"].startswith("R2")]
+    return (
+        alt.Chart(alt.Data(values=found))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("epsilon:Q", scale=alt.Scale(type="log")),
+            y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False)),
+            color="tool:N",
+            strokeDash="case:N",
+        )
+        .properties(width=460, height=260)
+    )

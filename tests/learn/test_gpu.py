@@ -1,0 +1,97 @@
+"""Exact noise on a GPU: bit for bit what the CPU draws from the same words. Without a GPU, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sordino[torch]'")
+
+from sordino.mechanisms import bits  # noqa: E402
+from sordino.mechanisms.rounded import NORMAL, RoundedNoise  # noqa: E402
+
+GPU = torch.cuda.is_available()
+
+
+class KnownKey:
+    """Bits whose key the test knows."""
+
+    def __init__(self) -> None:
+        self.key = bits.SecureBits().words(4).copy()
+
+    def words(self, count: int) -> Any:
+        return self.key if count == 4 else bits.source().words(count)
+
+    def word(self) -> int:
+        return bits.source().word()
+
+
+def stream(key: bytes, number: int, blocks: int, lanes: int) -> Any:
+    """ChaCha20 by OpenSSL, in the order of the kernel's numbers."""
+    nonce = bytes(8) + number.to_bytes(4, "little") + bytes(4)
+    words = np.frombuffer(Cipher(algorithms.ChaCha20(key, nonce), None).encryptor().update(bytes(64 * blocks)), np.uint32)
+    return words.reshape(blocks // lanes, lanes, 16).transpose(0, 2, 1).reshape(-1).astype(np.uint64)
+
+
+def differences(scale: Fraction, count: int, device: str, coarse: int = 0) -> int:
+    """How many numbers of a draw are not what `RoundedNoise` makes of the same words."""
+    from sordino.learn import gpu_noise
+    from sordino.learn.gpu_kernels import LANES
+
+    known = KnownKey()
+    blocks = -(-count // (16 * LANES)) * LANES
+    high, low = (stream(known.key.tobytes(), s, blocks, LANES)[:count] for s in (0, 1))
+    words = ((high << np.uint64(32)) | low).view(np.int64)
+    sums = np.arange(count, dtype=np.int64) * 1234567891 - 2**44 if coarse else None
+    parts = None if sums is None else (sums & (2**coarse - 1)) / 2**coarse
+    wanted, noise = np.empty(count, np.int64), RoundedNoise(NORMAL, scale)
+    unsure = noise._decide(words, wanted, np.empty((3, count)), parts)
+    given = None if sums is None else torch.as_tensor(sums).to(device)
+    found = gpu_noise.draw_rounded(scale, count, device, given, coarse, source=known).cpu().numpy()
+    if sums is not None:
+        wanted = ((sums >> coarse) + wanted) << coarse
+    same = found == wanted
+    same[unsure] = True  # more bits were drawn for these
+    assert len(unsure) < 10 + count // 10_000
+    return int((~same).sum())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not GPU, reason="no NVIDIA GPU: the kernels were only interpreted; run `pytest -m gpu` on one")
+def test_on_a_gpu_everything_is_as_on_the_cpu() -> None:
+    from sordino.learn.gpu_noise import SHORT_DOUBT, short_error
+
+    assert short_error("cuda") < SHORT_DOUBT / 2  # every one of 2^31 inputs
+    for scale in (Fraction(256), Fraction(1, 3), Fraction(10**6)):
+        assert differences(scale, 2**22, "cuda") == 0
+    assert differences(Fraction(200), 2**22, "cuda", coarse=25) == 0
+
+
+INTERPRETED = """
+import sys
+sys.path.insert(0, {tests!r})
+from fractions import Fraction
+from sordino.learn import gpu_kernels, gpu_noise
+gpu_kernels.LANES = 64
+gpu_noise._expect_sound = lambda device: None
+from learn.test_gpu import differences
+print(differences(Fraction(10**6), 900, "cpu"), differences(Fraction(200), 900, "cpu", coarse=25))
+"""
+
+
+def test_interpreted_kernels_draw_what_the_cpu_draws() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    tests = str(Path(__file__).parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", INTERPRETED.format(tests=tests)], capture_output=True, text=True, check=False,
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert run.stdout.split() == ["0", "0"], run.stderr[-2000:]
