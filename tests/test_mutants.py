@@ -18,6 +18,7 @@ ROOMS = (
     "audit",
     "bounds",
     "engines",
+    "learn",
     "ledger",
     "local",
     "mechanisms",

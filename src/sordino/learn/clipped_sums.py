@@ -358,6 +358,9 @@ class ClippedSums:
             for chunk in self._chunks(piece):
                 into = self._into_rows(piece, inverses[i], chunk)
                 out = piece.out_rows(self._lattice(piece.out, factors[i], chunk, torch.float64))
+                if piece.patches is not None and out.device.type == "cpu":  # no copies of patches
+                    total += (out.transpose(2, 3) @ into).sum(0).reshape(total.shape).long()
+                    continue
                 left, right = (rows.transpose(0, 1).flatten(1, 2) for rows in (out, into))
                 total += (left.transpose(1, 2) @ right).reshape(total.shape).long()
         for tokens in found.tokens:
