@@ -105,6 +105,7 @@ def test_a_time_is_written_once_and_decides_nothing() -> None:
                     uses.add((path.name, name))
     clocks -= {("sqlite.py", "time.sleep"), ("chain.py", "datetime.UTC"), ("chain.py", "datetime.datetime")}
     assert clocks == {("chain.py", "datetime.now")}
-    # a text that goes from an entry to its receipt; and whether a source must be read again
-    assert uses == {("chain.py", "time"), ("state.py", "time"), ("fingerprint.py", "st_mtime_ns")}
+    # a text that goes from an entry to its receipt and its leaf; and whether a source must be read again
+    shown = {("chain.py", "time"), ("state.py", "time"), ("public_log.py", "time")}
+    assert uses == {*shown, ("fingerprint.py", "st_mtime_ns")}
     assert Entry.__annotations__["time"] == Receipt.__annotations__["time"] == "str"

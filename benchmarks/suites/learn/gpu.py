@@ -193,7 +193,8 @@ def training(name: str, batch: int, *, tf32: bool) -> dict[str, Any]:
 
 def _others() -> dict[str, float]:
     totals = torch.zeros(COUNT, dtype=torch.int64, device="cuda")
-    found = {"exact, added to int64 sums": seconds(lambda: draw_rounded(Fraction(256), COUNT, "cuda", totals, 25))}
+    adding = partial(draw_rounded, Fraction(256), COUNT, "cuda", totals, 25, source=bits.source())
+    found = {"exact, added to int64 sums": seconds(adding)}
     for dtype in (torch.float32, torch.float64):
         room = torch.empty(COUNT, device="cuda", dtype=dtype)
         found[f"torch.randn {dtype}"] = seconds(room.normal_)
@@ -216,7 +217,9 @@ def main() -> None:
     print(json.dumps(facts, indent=1), flush=True)
     speed = {}
     for scale in (Fraction(10), Fraction(256), Fraction(10**4), Fraction(10**6)):
-        speed[f"exact, scale {float(scale):g}"] = COUNT / seconds(partial(draw_rounded, scale, COUNT, "cuda")) / 1e9
+        speed[f"exact, scale {float(scale):g}"] = (
+            COUNT / seconds(partial(draw_rounded, scale, COUNT, "cuda", source=bits.source())) / 1e9
+        )
     speed |= _others()
     facts["noise, G/s"] = speed
     print(json.dumps(speed, indent=1), flush=True)

@@ -15,8 +15,8 @@ import numpy as np
 from sordino.errors import InvalidInput
 from sordino.learn.gradient_noise import GradientNoise
 from sordino.learn.torch_extra import torch
-from sordino.mechanisms import bits
 from sordino.mechanisms.bits import Bits
+from sordino.mechanisms.observer import drawn
 from sordino.mechanisms.rounded import NORMAL, RoundedNoise
 
 __all__ = ["SHORT_DOUBT", "GpuNoise", "draw_rounded", "short_error"]
@@ -52,18 +52,15 @@ def _expect_sound(device: str) -> None:
         raise InvalidInput(f"device {device!r}", rule, "Train on the CPU, or on another GPU.")
 
 
-def draw_rounded(
-    scale: Fraction, count: int, device: Any, sums: Any = None, coarse: int = 0, source: Bits | None = None
-) -> Any:
+def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coarse: int = 0, *, source: Bits) -> Any:
     """`count` exact draws of round(scale Z) as int32; of int64 `sums` k, 2^j round(k/2^j + scale Z) with j = `coarse`."""
     from sordino.learn.gpu_kernels import LANES, draw_long, draw_short
 
-    own = source or bits.source()
     _expect_sound(str(device))
     if not 0 < count <= _MOST or not scale <= _LARGEST:
         rule = f"at most {_MOST} numbers of a scale up to {_LARGEST} are drawn at a time"
         raise InvalidInput(f"{count} numbers of scale {float(scale):g}", rule, "Draw fewer, or on a coarser lattice.")
-    key = torch.as_tensor(own.words(4).copy().view(np.int32)).to(device)
+    key = torch.as_tensor(source.words(4).copy().view(np.int32)).to(device)
     add = sums is not None
     out = torch.empty(count, dtype=torch.int64 if add else torch.int32, device=device)
     tiles = -(-count // (16 * LANES))
@@ -79,14 +76,14 @@ def draw_rounded(
         draw_short[(tiles,)](out, given, key, places, found, count, coarse, float_scale, sure, _FLOOR, add, LANES)
         many = int(found[0])
         if many > len(places):  # a chance below 2^-1000: nothing was lost, as the whole is drawn anew
-            return draw_rounded(scale, count, device, sums, coarse, source)
+            return draw_rounded(scale, count, device, sums, coarse, source=source)
     room = int(many * 2.0**-36 * float_scale) + 65536
     open_places, open_words = (torch.empty(room, dtype=torch.int64, device=device) for _ in range(2))
     if many:
         grid = (-(-many // LANES),)
         draw_long[grid](out, given, key, places, many, open_places, open_words, found[1:], coarse, float_scale, 2.0**-48,
                         add, not short, LANES)  # fmt: skip
-        _refine_open(RoundedNoise(NORMAL, scale), out, sums, coarse, open_places, open_words, int(found[1]), own)
+        _refine_open(RoundedNoise(NORMAL, scale), out, sums, coarse, open_places, open_words, int(found[1]), source)
     return out
 
 
@@ -116,4 +113,8 @@ class GpuNoise:
     def noisy(self, sums: Any) -> Any:
         """The flat int64 sums with noise, rounded to multiples of 2^j steps."""
         j = self.noise.coarse_bits
-        return draw_rounded(self.noise.scale / 2**j, sums.numel(), sums.device, sums, j)
+
+        def draw(bits: Bits) -> Any:
+            return draw_rounded(self.noise.scale / 2**j, sums.numel(), sums.device, sums, j, source=bits)
+
+        return drawn(self.noise, "release", sums, draw)

@@ -26,7 +26,7 @@ class RunPlan:
     Example:
         >>> plan = RunPlan.within(epsilon=2, delta=1e-6, rate=Fraction(1, 100), steps=100)
         >>> print(plan)
-        100 steps at rate 0.01: sigma 0.7485, epsilon 2 at delta 1e-06
+        100 steps at rate 0.01: sigma 0.8019, epsilon 2 at delta 1e-06
     """
 
     steps: int
