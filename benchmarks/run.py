@@ -176,6 +176,7 @@ def conditions(result: Row) -> str:
     where = result["machine"]
     machine = f"{where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB, {where['system']}"
     versions = {f"{package} {version}" for used in result["versions"].values() for package, version in used.items()}
+    remark = f"| remark | {result['remark']} |\n" if "remark" in result else ""
     return f"""| | |
 |---|---|
 | measured | {result["date"]}, commit {result["commit"]} |
@@ -183,7 +184,7 @@ def conditions(result: Row) -> str:
 | machine | {machine}, Python {where["python"]} |
 | load average at the start | {where["load"]} |
 | versions | {", ".join(sorted(versions))} |
-"""
+{remark}"""
 
 
 def write_report() -> None:
