@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -566,3 +567,15 @@ print(engine._session.sql("SELECT SUM(id) AS s FROM RANGE(10)").toArrow().to_pyl
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[{'s': 45}]"
+
+
+@pytest.mark.slow
+def test_an_executor_that_is_killed_changes_no_integer(tmp_path: Path) -> None:
+    """Two executors in processes of their own; one is killed while the question runs, and Spark does its work again."""
+    for part in range(4):
+        ids = range(50_000 * part, 50_000 * (part + 1))
+        written(tmp_path / "visits", pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}), f"{part}.parquet")
+    script = Path(__file__).with_name("killed_executors.py")
+    done = subprocess.run([sys.executable, str(script), str(tmp_path / "visits")], capture_output=True, timeout=300)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told == {"told": [["A", 100_000], ["B", 100_000]], "killed": 1, "status": "answered"}
