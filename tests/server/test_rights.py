@@ -28,6 +28,7 @@ datasets               owner analyst agent auditor  read
 dataset                owner analyst agent auditor  read
 preview                owner analyst agent auditor  read
 curve                  owner analyst agent auditor  read
+sketch                 owner analyst agent auditor  read
 ask                          analyst agent          ask
 questions                    analyst agent          ask
 question                     analyst agent          ask
@@ -59,6 +60,7 @@ mcp                          analyst agent          ask
 BODIES = {
     "preview": {"question": COUNT, "offer": {"epsilon": 0.1}},
     "curve": {"question": COUNT, "epsilons": [0.1]},
+    "sketch": {"question": COUNT},
     "ask": {"question": COUNT, "offer": {"epsilon": 0.1}},
     "allot": {"epsilon": 5, "per_question": 1},
     "set_policy": {},

@@ -55,6 +55,7 @@ RIGHTS: Mapping[str, Right] = {
     "dataset": Right("GET", _D, _SEE),
     "preview": Right("POST", f"{_D}/preview", _SEE),
     "curve": Right("POST", f"{_D}/curve", _SEE),
+    "sketch": Right("POST", f"{_D}/sketch", _SEE),
     "ask": Right("POST", f"{_D}/questions", _ASK, Scope.ask),
     "questions": Right("GET", f"{_D}/questions", _ASK, Scope.ask),
     "question": Right("GET", f"{_D}/questions/{{question}}", _ASK, Scope.ask),

@@ -144,6 +144,12 @@ class Desk:
         with self._one_more_plan(who):
             return await self.planner.curve(dataset, facts, whose, sql, offer, points)
 
+    async def sketch(self, who: Principal, dataset: str, sql: str) -> JSON:
+        """What an answer would look like, over rows that are made up from the declaration; free, and about nobody."""
+        facts = self.link(who, dataset).facts()
+        with self._one_more_plan(who):
+            return await self.planner.sketch(dataset, facts, sql)
+
     @contextlib.contextmanager
     def _one_more_plan(self, who: Principal) -> Iterator[None]:
         """One person does not keep all others from planning."""
