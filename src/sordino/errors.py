@@ -150,7 +150,7 @@ class InvalidInput(SordinoError, ValueError):
         return self
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None], dict[str, object]]:
-        where = {"place": self.place, "word": self.word, "instead": self.instead}
+        where: dict[str, object] = {"place": self.place, "word": self.word, "instead": self.instead}
         return type(self), (self.value, self.rule, self.hint, self.code), where
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,7 +51,7 @@ def test_answers_to_different_questions_are_refused() -> None:
 
 
 def _coverage(first: str, second: str, ratio: float, confidence: float) -> float:
-    """The exact chance that the interval covers, for noises whose half-widths have a ratio; by integration over the first."""
+    """The exact chance that the interval covers, for two noises whose half-widths have a ratio."""
     laws = {"laplace": stats.laplace, "gaussian": stats.norm}
     half = {name: law.ppf((1 + confidence) / 2) for name, law in laws.items()}
     h = np.array([half[first], half[second] * ratio])
@@ -66,12 +68,7 @@ def _coverage(first: str, second: str, ratio: float, confidence: float) -> float
 @pytest.mark.parametrize("ratio", [1, 1.3, 2, 5, 20])
 @pytest.mark.parametrize("confidence", [0.95, 0.99])
 def test_intervals_cover_as_often_as_they_tell(ratio: float, confidence: float) -> None:
-    for first, second in (
-        ("laplace", "laplace"),
-        ("laplace", "gaussian"),
-        ("gaussian", "laplace"),
-        ("gaussian", "gaussian"),
-    ):
+    for first, second in product(("laplace", "gaussian"), repeat=2):
         found = _coverage(first, second, ratio, confidence)
         assert confidence - 1e-9 <= found < confidence + 0.02, (first, second, found)
 

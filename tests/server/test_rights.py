@@ -23,6 +23,15 @@ login_form       open
 logout_form      open
 link_page        open
 static           open
+workbench_start              analyst agent          read
+workbench_page               analyst agent          read
+ask_form                     analyst agent          ask
+answer_page                  analyst agent          ask
+answer_file                  analyst agent          ask
+again_form                   analyst agent          ask
+pin_form                     analyst agent          ask
+history_page                 analyst agent          ask
+board_page                   analyst agent          ask
 me               admin owner analyst agent auditor  read
 datasets               owner analyst agent auditor  read
 dataset                owner analyst agent auditor  read
@@ -93,7 +102,7 @@ def test_the_table_is_as_it_is_meant() -> None:
 
 def send(home: House, name: str, right: Right, headers: dict[str, str]) -> int:
     parts = {"dataset": "visits", "question": "0" * 32, "analyst": "agent", "name": "nobody", "token": "none"}
-    path = right.path.format(**parts, version=version(), file="sordino.css")
+    path = right.path.format(**parts, version=version(), file="sordino.css", form="csv")
     accept = {"Accept": "application/json, text/event-stream"} if name == "mcp" else {}
     body = BODIES.get(name) if right.method in ("POST", "PUT") else None
     found = home.http.request(right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False)

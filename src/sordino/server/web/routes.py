@@ -81,8 +81,8 @@ class Routes:
             name: getattr(self, name)
             for name in (
                 "healthz", "login", "oidc_login", "oidc_callback",
-                "me", "datasets", "dataset", "preview", "curve", "sketch", "ask", "questions", "question", "answer", "receipts",
-                "receipt", "checkpoint",
+                "me", "datasets", "dataset", "preview", "curve", "sketch", "ask", "questions", "question", "answer",
+                "receipts", "receipt", "checkpoint",
                 "budget", "allotments", "allot", "take_back", "policy", "set_policy", "approvals", "decide", "resume", "log",
                 "report", "people", "add_person", "remove_person", "set_password", "tokens", "add_token", "revoke_token",
                 "metrics",
