@@ -34,6 +34,7 @@ COMMANDS = [
     "explain",
     "plan",
     "audit",
+    "workbench",
     "serve",
     "mcp",
     "docs",

@@ -25,6 +25,7 @@ from sordino.cli import (
     serve,
     suggest,
     synthesize,
+    workbench,
 )
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
@@ -33,7 +34,7 @@ __all__ = ["app"]
 
 _ORDER = (
     "init", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
-    "explain", "plan", "audit", "serve", "mcp", "docs", "version",
+    "explain", "plan", "audit", "workbench", "serve", "mcp", "docs", "version",
 )  # fmt: skip
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
@@ -132,6 +133,7 @@ app.command("report", short_help="Write the page for a data-protection officer."
 app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture.")
 app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")
+app.command("workbench", short_help="Ask your own tables in a browser.")(workbench.workbench)
 app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(serve.serve)
 app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(mcp.mcp)
 app.command("docs", short_help="Print a page of the documentation, or the list of pages.")(docs.docs)

@@ -119,6 +119,8 @@ def _gated(right: Right, endpoint: Any) -> Any:
     """The same before an ASGI application."""
 
     class Gated:
+        __name__ = "mcp"
+
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
             expect_right(right, scope["state"]["who"])
             await endpoint(scope, receive, send)
@@ -130,6 +132,7 @@ def _page(site: Site, name: str) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
         return await site.page(name, request)
 
+    page.__name__ = name  # as the security log tells it
     return page
 
 

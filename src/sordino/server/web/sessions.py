@@ -15,19 +15,27 @@ from urllib.parse import unquote
 from fastapi import Response
 
 from sordino.server.accounts.people import EVERYWHERE, Scope, Token
-from sordino.server.accounts.secrets_of_people import Passwords
+from sordino.server.accounts.secrets_of_people import LINK, Passwords
 from sordino.server.accounts.store import Store
 from sordino.server.web.refusals import Refused
 
-__all__ = ["COOKIE", "FORM_FIELD", "FORM_HEADER", "LINK", "Sessions", "cookie_of", "expect_own_origin", "form_key"]
+__all__ = [
+    "COOKIE",
+    "FORM_FIELD",
+    "FORM_HEADER",
+    "LASTS",
+    "Sessions",
+    "cookie_of",
+    "expect_own_origin",
+    "form_key",
+    "sent_home",
+    "sent_out",
+]
 
 COOKIE = "__Host-sordino"
 FORM_FIELD = "form_key"
 FORM_HEADER = b"x-sordino-form"
-LINK = "login link"
-"""The label of a token that is good for one thing: to begin a session, once."""
 LASTS = 12 * 3600.0
-_LINK_LASTS = 600.0
 
 
 def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
@@ -87,11 +95,6 @@ class Sessions:
     def end(self, token: Token) -> None:
         """Log out."""
         self._store.revoke(token.id)
-
-
-def login_link(store: Store, name: str) -> str:
-    """A code that begins a session of somebody, once, within ten minutes."""
-    return store.add_token(name, LINK, frozenset(), EVERYWHERE, _LINK_LASTS)[0]
 
 
 def sent_home(session: str, to: str = "/") -> Response:

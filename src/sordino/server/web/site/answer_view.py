@@ -80,7 +80,8 @@ def _finite(cell: Any) -> float | None:
 
 def _meaning(answer: Answer, person: str | None) -> str:
     """What it says, in one sentence or two, for somebody who has not read about noise."""
-    sure, hidden = percent(answer), f"Whether one {person or 'person'} is in the data can hardly be told from it."
+    sure = percent(answer).replace(" ", "\u00a0")
+    hidden = f"Whether one {person or 'person'} is in the data can hardly be told from it."
     if not len(answer):
         return f"No group has enough people to be shown. {hidden}"
     if not answer.estimates:

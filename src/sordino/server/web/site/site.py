@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from sordino.errors import SordinoError
+from sordino.errors import LedgerUnavailable, SordinoError
 from sordino.server.accounts.people import Principal
 from sordino.server.accounts.rights import RIGHTS, Right
 from sordino.server.accounts.store import Store
@@ -66,7 +66,8 @@ class Site:
     def refusal(self, request: Request, error: Refused | SordinoError) -> Response:
         """A refusal as a page."""
         facts = as_problem(error)
-        return self._response(request, "refused.html", {"problem": facts}, int(str(facts["status"])))
+        starting = isinstance(error, LedgerUnavailable) and request.method == "GET"
+        return self._response(request, "refused.html", {"problem": facts, "starting": starting}, int(str(facts["status"])))
 
     async def static(self, request: Request) -> Response:
         """A file of the stylesheet and the scripts."""
