@@ -99,7 +99,7 @@ class Guard:
             _log.error(json.dumps({"event": "failed", "kind": type(error).__name__, "at": _place(error)}))
             await sent.problem(Refused(500, "unexpected", "something failed inside Sordino", "Please report it."))
         finally:
-            route = getattr(scope.get("route"), "name", None) or getattr(scope.get("endpoint"), "__name__", "none")
+            route = str(getattr(scope.get("route"), "name", None) or getattr(scope.get("endpoint"), "__name__", "none"))
             self._requests[route, sent.status] += 1
             self._tell(scope, who, route, sent.status)
 
