@@ -34,7 +34,7 @@ class Visitors:
         """A new window, logged in as somebody, or as nobody. Options: `color_scheme`, `java_script_enabled`, `locale`."""
         given = {"viewport": {"width": 900, "height": 900}, "base_url": self.site.address, "reduced_motion": "reduce"}
         state = None if name is None else self._state(name)
-        context = self.browser.new_context(**{**given, **options}, storage_state=state)  # type: ignore[arg-type]
+        context = self.browser.new_context(**{**given, **options}, storage_state=state)
         context.set_default_timeout(10_000)
         self._open.append(context)
         page = context.new_page()
