@@ -23,7 +23,7 @@ from sordino.privacy.exact import readable, show
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.server.web.theory.frame import HEIGHT, WIDTH, Frame, circles
 
-__all__ = ["LESSONS", "Drawing", "Lesson", "Slider", "lesson_drawn"]
+__all__ = ["LESSONS", "Drawing", "Lesson", "Slider", "digits", "lesson_drawn"]
 
 Chosen = Mapping[str, Fraction]
 _EPSILONS = tuple(Fraction(i, 20) for i in range(1, 21)) + tuple(Fraction(i, 10) for i in range(11, 51))
@@ -50,7 +50,12 @@ class Slider:
             return self.words[place]
         if self.unit == "%":
             return f"{readable(100 * self.values[place])} %"
-        return _digits(float(self.values[place]))
+        return digits(float(self.values[place]))
+
+    @property
+    def all_shown(self) -> list[str]:
+        """All values, for the eye."""
+        return [self.shown(place) for place in range(len(self.values))]
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,8 @@ def _curves(chosen: Chosen) -> Drawing:
     }  # fmt: skip
     side = "without Bob" if gap > 0 else "with Bob" if gap < 0 else ""
     other = "with Bob" if gap > 0 else "without Bob"
-    times = f"{_digits(math.exp(abs(gap)))} times as likely {side} as {other}" if side else "equally likely in both worlds"
-    said = f"The answer {int(at)} is {times}. No answer is more than {_digits(math.exp(float(epsilon)))} times as likely."
+    times = f"{digits(math.exp(abs(gap)))} times as likely {side} as {other}" if side else "equally likely in both worlds"
+    said = f"The answer {int(at)} is {times}. No answer is more than {digits(math.exp(float(epsilon)))} times as likely."
     return Drawing(paths, numbers, {"said": said})
 
 
@@ -151,8 +156,8 @@ def _region(chosen: Chosen) -> Drawing:
         "first": frame.line(xs, q), "first-area": frame.area(xs, q), "second": frame.line(xs, p),
         "second-area": frame.area(xs, p), "lifted": frame.line(xs, lifted), "region": frame.area(*region),
     }  # fmt: skip
-    where = f"beyond {_digits(edge)}" if edge <= frame.right else f"beyond {_digits(edge)}, to the right of the picture"
-    said = f"The coloured region, {where}, is where Bob's presence shows more than e to the epsilon. Its area is delta."
+    where = f"beyond {digits(edge)}" if edge <= frame.right else f"beyond {digits(edge)}, to the right of the picture"
+    said = f"An answer in the coloured region, {where}, says more about Bob than epsilon allows. The region's area is delta."
     return Drawing(paths, known, {"said": said})
 
 
@@ -190,11 +195,11 @@ def _loss(chosen: Chosen) -> Drawing:
         "bars": frame.bars(few), "beyond": frame.bars(bars[len(few) :]), "threshold": frame.upright(float(threshold)),
         "middle": frame.upright(0),
     }  # fmt: skip
-    ticks = {f"tick-{i}": _digits(float(known.reach * (i - 2) / 2)) for i in range(5)}
+    ticks = {f"tick-{i}": digits(float(known.reach * (i - 2) / 2)) for i in range(5)}
     bad, delta = numbers["bad"] or 0.0, numbers["delta"] or 0.0
     said = (
-        f"The loss exceeds {_digits(float(threshold))} with probability {_digits(bad)}. "
-        f"Delta there is {_digits(delta)}: it counts only by how much."
+        f"The loss exceeds {digits(float(threshold))} with probability {digits(bad)}. "
+        f"Delta there is {digits(delta)}: it counts only by how much."
     )
     return Drawing(paths, numbers, {"said": said, **ticks})
 
@@ -290,10 +295,10 @@ def _many(chosen: Chosen) -> Drawing:
     bars = [(a, b, h) for a, b, h in zip(law.edges[:-1], law.edges[1:], law.masses, strict=True) if h > top / 2000]
     few = [bar for bar in bars if bar[1] <= edge * (1 + 1e-9)]
     paths |= {"bars": bell.bars(few), "beyond": bell.bars(bars[len(few) :]), "edge": bell.upright(edge)}
-    ticks = {f"tick-{i}": _digits(float(law.reach * (i - 2) / 2)) for i in range(5)}
+    ticks = {f"tick-{i}": digits(float(law.reach * (i - 2) / 2)) for i in range(5)}
     said = (
-        f"{count} answers of epsilon {readable(each)} cost {_digits(edge)} together, "
-        f"not {_digits(known['sum'][here])}, if delta {_digits(float(delta))} is allowed."
+        f"{count} answers of epsilon {readable(each)} cost {digits(edge)} together, "
+        f"not {digits(known['sum'][here])}, if delta {digits(float(delta))} is allowed."
     )
     return Drawing(paths, numbers, {"said": said, **ticks})
 
@@ -325,7 +330,7 @@ def _total_law(each: Fraction, delta: Fraction, count: int) -> _Law:
     return _Law(loss, reach, tuple(map(float, grid)), tuple(loss.pmf(grid)[1:-1].tolist()))
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
     """Three digits, as people write them."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "none"
