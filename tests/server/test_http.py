@@ -264,8 +264,9 @@ def test_all_bodies_are_padded_and_have_the_headers(home: House) -> None:
     for response in found:
         assert len(response.content) % BLOCK == 0
         assert len(response.content) > 0
-        for name, value in HEADERS:
+        for name, value in (*HEADERS, (b"cache-control", b"no-store")):
             assert response.headers.get_list(name.decode()) == [value.decode()]
+        assert len(response.headers.get_list("content-security-policy")) == 1
 
 
 def test_large_bodies_are_refused(home: House) -> None:

@@ -9,6 +9,7 @@ import pytest
 from server.house import COUNT, House, add, house
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.rights import RIGHTS, Right
+from sordino.server.web.site.static_files import version
 
 SPELLED_OUT = """
 healthz          open
@@ -20,6 +21,8 @@ home_page        open
 login_page       open
 login_form       open
 logout_form      open
+link_page        open
+static           open
 me               admin owner analyst agent auditor  read
 datasets               owner analyst agent auditor  read
 dataset                owner analyst agent auditor  read
@@ -87,7 +90,8 @@ def test_the_table_is_as_it_is_meant() -> None:
 
 
 def send(home: House, name: str, right: Right, headers: dict[str, str]) -> int:
-    path = right.path.format(dataset="visits", question="0" * 32, analyst="agent", name="nobody", token="none")
+    parts = {"dataset": "visits", "question": "0" * 32, "analyst": "agent", "name": "nobody", "token": "none"}
+    path = right.path.format(**parts, version=version(), file="sordino.css")
     accept = {"Accept": "application/json, text/event-stream"} if name == "mcp" else {}
     body = BODIES.get(name) if right.method in ("POST", "PUT") else None
     found = home.http.request(right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False)

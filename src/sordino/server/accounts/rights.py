@@ -48,6 +48,8 @@ RIGHTS: Mapping[str, Right] = {
     "login_page": Right("GET", "/login", None),
     "login_form": Right("POST", "/login", None),
     "logout_form": Right("POST", "/logout", None),
+    "link_page": Right("GET", "/login/link", None),
+    "static": Right("GET", "/static/{version}/{file}", None),
     "me": Right("GET", "/v1/me", _EVERYBODY),
     "datasets": Right("GET", "/v1/datasets", _SEE),
     "dataset": Right("GET", _D, _SEE),

@@ -18,11 +18,9 @@ from sordino.privacy.exact import readable
 from sordino.server.accounts.oidc import Provider
 from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
 from sordino.server.accounts.policy import DAY, Caps, Policy
-from sordino.server.accounts.secrets_of_people import Passwords
 from sordino.server.accounts.store import Store
 from sordino.server.link import ANYBODY, JSON
 from sordino.server.offers import number
-from sordino.server.web import pages
 from sordino.server.web.bodies import (
     Allot,
     CurveOf,
@@ -36,8 +34,8 @@ from sordino.server.web.bodies import (
     Rules,
 )
 from sordino.server.web.desk import Desk, question_view
-from sordino.server.web.guard import COOKIE
 from sordino.server.web.refusals import Refused
+from sordino.server.web.sessions import Sessions, sent_home
 
 __all__ = ["Routes", "reply"]
 
@@ -48,7 +46,6 @@ Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for an o
 After = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Since = Annotated[int | None, Query(ge=1, le=2**53)]
-_SESSION = 12 * 3600.0
 _STATE = "__Host-sordino-login"
 """The cookie that ties a login at the identity provider to the browser that began it."""
 _OWNERS_MAKE = frozenset((Role.analyst, Role.agent, Role.auditor))
@@ -70,14 +67,19 @@ class Routes:
     """All handlers; `self.by_name` is what the app mounts."""
 
     def __init__(
-        self, desk: Desk, store: Store, requests: Counter[tuple[str, int]], provider: Provider | None = None
+        self,
+        desk: Desk,
+        store: Store,
+        sessions: Sessions,
+        requests: Counter[tuple[str, int]],
+        provider: Provider | None = None,
     ) -> None:
         self._desk, self._store, self._requests, self._provider = desk, store, requests, provider
-        self._passwords = Passwords()
+        self._sessions, self._passwords = sessions, sessions.passwords
         self.by_name: dict[str, Callable[..., Any]] = {
             name: getattr(self, name)
             for name in (
-                "healthz", "login", "oidc_login", "oidc_callback", "home_page", "login_page", "login_form", "logout_form",
+                "healthz", "login", "oidc_login", "oidc_callback",
                 "me", "datasets", "dataset", "preview", "curve", "ask", "questions", "question", "answer", "receipts",
                 "receipt", "checkpoint",
                 "budget", "allotments", "allot", "take_back", "policy", "set_policy", "approvals", "decide", "resume", "log",
@@ -188,7 +190,9 @@ class Routes:
 
     async def report(self, request: Request, dataset: DatasetName) -> Response:
         """The page for the data-protection officer."""
-        return Response(await self._desk.report_page(_who(request), dataset), media_type="text/html")
+        page = await self._desk.report_page(_who(request), dataset)
+        page = page.replace("<style>", f'<style nonce="{request.state.nonce}">', 1)
+        return Response(page, media_type="text/html")
 
     async def allotments(self, request: Request, dataset: DatasetName) -> Response:
         """Everybody's part of the budget, and caps."""
@@ -319,24 +323,8 @@ class Routes:
 
     async def login(self, body: Login) -> Response:
         """A token for twelve hours, for a name and a password."""
-        text, token = await self._logged_in(body.name, body.password, page=False)
+        text, token = await self._sessions.by_password(body.name, body.password, page=False)
         return reply({**_token(token), "secret": text})
-
-    async def _logged_in(self, name: str, password: str, *, page: bool) -> tuple[str, Token]:
-        if not self._passwords.allowed(name):
-            rule = "too many tries for this name"
-            raise Refused(429, "too-many-requests", rule, "Wait a minute.", headers={"Retry-After": "60"})
-        stored = self._store.password_of(name)
-        if not await asyncio.to_thread(self._passwords.matches, stored, password):
-            raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
-        return await self._session(name, page=page)
-
-    async def _session(self, name: str, *, page: bool) -> tuple[str, Token]:
-        scopes = frozenset(Scope) if not page else frozenset((Scope.read, Scope.audit))
-        label = "pages" if page else "login"
-        return await asyncio.to_thread(
-            lambda: self._store.add_token(name, label, scopes, EVERYWHERE, _SESSION, page=page)
-        )  # fmt: skip
 
     # identity provider
 
@@ -361,51 +349,13 @@ class Routes:
         if person is None:
             rule = "the identity provider knows you, and this server has no account for you"
             raise Refused(403, "forbidden", rule, "Let an admin open one.")
-        text, _ = await self._session(person.name, page=True)
-        return _sent_home(text)
+        text, _ = await self._sessions.begin(person.name, page=True)
+        return sent_home(text)
 
     def _expect_provider(self) -> Provider:
         if self._provider is None:
             raise Refused(404, "not-found", "this server has no identity provider")
         return self._provider
-
-    # pages
-
-    async def home_page(self, request: Request) -> Response:
-        """The datasets that are open to one, and what is left."""
-        who = request.state.who
-        if not isinstance(who, Principal):
-            return Response(status_code=303, headers={"Location": "/login"})
-        shown: list[tuple[Mapping[str, JSON], Mapping[str, JSON] | None]] = []
-        for each in self._desk.datasets(who):
-            if isinstance(each, Mapping):
-                open_ = each.get("state") != "starting"
-                shown.append((each, self._desk.budget(who, str(each["name"])) if open_ else None))
-        return Response(pages.home(who.name, sorted(who.person.roles), shown), media_type="text/html")
-
-    async def login_page(self) -> Response:
-        """The form to log in."""
-        return Response(pages.login(provider=self._provider is not None), media_type="text/html")
-
-    async def login_form(self, request: Request) -> Response:
-        """Log in to the pages."""
-        _expect_own_origin(request)
-        fields = pages.form_fields(await request.body())
-        try:
-            text, _ = await self._logged_in(fields.get("name", ""), fields.get("password", ""), page=True)
-        except Refused as error:
-            again = pages.login(provider=self._provider is not None, wrong=error.rule)
-            return Response(again, error.status, media_type="text/html")
-        return _sent_home(text)
-
-    async def logout_form(self, request: Request) -> Response:
-        """Log out of the pages."""
-        _expect_own_origin(request)
-        who = request.state.who
-        if isinstance(who, Principal) and who.token.page:
-            await asyncio.to_thread(self._store.revoke, who.token.id)
-        cookie = f"{COOKIE}=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0"
-        return Response(status_code=303, headers={"Location": "/login", "Set-Cookie": cookie})
 
     async def metrics(self) -> Response:
         """Numbers for whoever runs the server, in the text form of Prometheus; none is about one question."""
@@ -428,19 +378,6 @@ class Routes:
 
 def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _sent_home(text: str) -> Response:
-    cookie = f"{COOKIE}={text}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={int(_SESSION)}"
-    return Response(status_code=303, headers={"Location": "/", "Set-Cookie": cookie})
-
-
-def _expect_own_origin(request: Request) -> None:
-    """Forms are sent from this server's own pages only."""
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    own = {f"{scheme}://{request.headers.get('host', '')}" for scheme in ("http", "https")}
-    if site not in (None, "same-origin", "none") or (origin is not None and origin not in own):
-        raise Refused(403, "forbidden", "this form was sent from another site")
 
 
 def _is_admin(who: Principal) -> bool:
