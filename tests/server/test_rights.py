@@ -55,6 +55,8 @@ add_token        admin owner analyst agent auditor  read
 revoke_token     admin owner analyst agent auditor  read
 metrics          admin                              manage
 mcp                          analyst agent          ask
+theory_page      open
+theory_lesson    open
 """
 BODIES = {
     "preview": {"question": COUNT, "offer": {"epsilon": 0.1}},

@@ -82,6 +82,8 @@ RIGHTS: Mapping[str, Right] = {
     "revoke_token": Right("DELETE", "/v1/tokens/{token}", _EVERYBODY),
     "metrics": Right("GET", "/metrics", _ADMIN, Scope.manage),
     "mcp": Right("POST", "/mcp", _ASK, Scope.ask),
+    "theory_page": Right("GET", "/theory", None),
+    "theory_lesson": Right("GET", "/theory/lesson", None),
 }
 
 OPEN = frozenset(right.path for right in RIGHTS.values() if right.roles is None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sordino.server.web.site import datasets, login
+from sordino.server.web.site import datasets, login, theory
 from sordino.server.web.site.visit import Page
 
 __all__ = ["PAGES"]
@@ -17,4 +17,6 @@ PAGES: Mapping[str, Page] = {
     "link_page": Page(login.by_link),
     "logout_form": Page(login.leave),
     "home_page": Page(datasets.show, "datasets.html", "Datasets"),
+    "theory_page": Page(theory.show, "theory.html", "Theory"),
+    "theory_lesson": Page(theory.numbers),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from fastapi import Response
@@ -40,7 +41,8 @@ async def numbers(visit: Visit) -> Response:
         raise InvalidInput(f"lesson={shown(visit.query('lesson')[:20])}", "there is no such lesson", known)
     given = {each.name: visit.query(each.name) for each in lesson.sliders}
     found = await _drawn(lesson, lesson.places({key: text for key, text in given.items() if text}))
-    return visit.json({"paths": dict(found.paths), "numbers": dict(found.numbers), "texts": dict(found.texts)})
+    facts = {"paths": dict(found.paths), "numbers": dict(found.numbers), "texts": dict(found.texts)}
+    return Response(json.dumps(facts, allow_nan=False), media_type="application/json")
 
 
 async def _drawn(lesson: Lesson, places: dict[str, int]) -> Drawing:

@@ -43,6 +43,8 @@ class Slider:
     words: tuple[str, ...] = ()
     """In place of the values, where these are no numbers."""
     unit: str = ""
+    computed: bool = False
+    """Whether its value depends on the other sliders: then the drawing tells it, as a number of the slider's name."""
 
     def shown(self, place: int) -> str:
         """The value at a place, for the eye."""
@@ -188,7 +190,7 @@ def _loss(chosen: Chosen) -> Drawing:
     numbers = _loss_numbers(int(kind), strength, threshold)
     split = _BINS + int(place)
     edges, top = known.edges, max(known.masses)
-    frame = Frame(edges[0], edges[-1], 0, 1.08 * top)
+    frame = Frame(edges[0], edges[-1], 0, 1.25 * top)
     bars = [(a, b, h) for a, b, h in zip(edges[:-1], edges[1:], known.masses, strict=True) if h > top / 2000]
     few = [bar for bar in bars if bar[0] < edges[split] - 1e-12]
     paths = {
@@ -250,17 +252,17 @@ def _coins(chosen: Chosen) -> Drawing:
     spots = [(i % 10, i // 10) for i in range(_PEOPLE)]
 
     def dots(values: list[int], wanted: int, left: float) -> str:
-        return circles([(left + 18 * x, 14 + 18 * y) for (x, y), v in zip(spots, values, strict=True) if v == wanted], 6)
+        return circles([(left + 16 * x, 12 + 16 * y) for (x, y), v in zip(spots, values, strict=True) if v == wanted], 5)
 
     changed = [int(a != b) for a, b in zip(people, answers, strict=True)]
-    right = WIDTH - 14 - 9 * 18
+    right = WIDTH - 14 - 9 * 16
     axis = Frame(0, 1, 0, 1, margin=8)
     low, middle, high = found.lower[1], found.proportions[1], found.upper[1]
-    y = HEIGHT - 22
+    y = HEIGHT - 34
     paths = {
         "true-no": dots(people, 0, 14), "true-yes": dots(people, 1, 14), "said-no": dots(answers, 0, right),
         "said-yes": dots(answers, 1, right),
-        "changed": circles([(right + 18 * x, 14 + 18 * y_) for (x, y_), c in zip(spots, changed, strict=True) if c], 8),
+        "changed": circles([(right + 16 * x, 12 + 16 * y_) for (x, y_), c in zip(spots, changed, strict=True) if c], 7),
         "interval": f"M{axis.x(low):.1f} {y}H{axis.x(high):.1f}M{axis.x(low):.1f} {y - 4}v8M{axis.x(high):.1f} {y - 4}v8",
         "estimate": circles([(axis.x(middle), y)], 4), "truth": f"M{axis.x(float(share)):.1f} {y - 10}v20",
     }  # fmt: skip
@@ -281,21 +283,25 @@ def _coins(chosen: Chosen) -> Drawing:
 def _many(chosen: Chosen) -> Drawing:
     each, delta, count = chosen["each"], chosen["delta"], int(chosen["count"])
     known = _growth(each, delta)
-    frame = Frame(0, 3, -2, 3, margin=34)
-    ks = [math.log10(k) for k in _COUNTS]
-    lines = {name: [math.log10(max(e, 1e-9)) for e in series] for name, series in known.items()}
-    here = _COUNTS.index(count)
-    paths = {name: frame.line(ks, line) for name, line in lines.items()}
-    paths |= {"count": frame.upright(ks[here]), "dot": frame.dot(ks[here], lines["exact"][here])}
+    here, most = _COUNTS.index(count), next(m for m in (10, 30, 100, 300, 1000) if m > count or m == 1000)
+    end = _COUNTS.index(most)
+    high = 4 * _round_step(1.05 * min(known["sum"][end], known["advanced"][end]) / 4)
+    frame = Frame(0, most, 0, high, margin=40)
+    ks = [0.0, *map(float, _COUNTS[: end + 1])]
+    paths = {name: frame.line(ks, [0.0, *series[: end + 1]]) for name, series in known.items()}
+    steepest = min(float(most), high / float(each))
+    paths["sum"] = frame.line([0.0, steepest], [0.0, steepest * float(each)])
+    paths |= {"count": frame.upright(count), "dot": frame.dot(count, known["exact"][here])}
     numbers: dict[str, float | None] = {name: series[here] for name, series in known.items()}
     law = _total_law(each, delta, count)
     top = max(law.masses)
-    bell = Frame(law.edges[0], law.edges[-1], 0, 1.08 * top)
+    bell = Frame(law.edges[0], law.edges[-1], 0, 1.2 * top)
     edge = float(numbers["exact"] or 0)
     bars = [(a, b, h) for a, b, h in zip(law.edges[:-1], law.edges[1:], law.masses, strict=True) if h > top / 2000]
     few = [bar for bar in bars if bar[1] <= edge * (1 + 1e-9)]
     paths |= {"bars": bell.bars(few), "beyond": bell.bars(bars[len(few) :]), "edge": bell.upright(edge)}
     ticks = {f"tick-{i}": digits(float(law.reach * (i - 2) / 2)) for i in range(5)}
+    ticks |= {f"high-{i}": digits(high * i / 4) for i in range(5)} | {f"wide-{i}": f"{most * i // 5:,}" for i in range(6)}
     said = (
         f"{count} answers of epsilon {readable(each)} cost {digits(edge)} together, "
         f"not {digits(known['sum'][here])}, if delta {digits(float(delta))} is allowed."
@@ -330,6 +336,12 @@ def _total_law(each: Fraction, delta: Fraction, count: int) -> _Law:
     return _Law(loss, reach, tuple(map(float, grid)), tuple(loss.pmf(grid)[1:-1].tolist()))
 
 
+def _round_step(least: float) -> float:
+    """The next larger number with one digit, of 1, 2, 3, 4, 5, 6 and 8: a step of an axis."""
+    unit = 10.0 ** math.floor(math.log10(least))
+    return next(unit * n for n in (1, 2, 3, 4, 5, 6, 8, 10) if unit * n >= least)
+
+
 def digits(value: float) -> str:
     """Three digits, as people write them."""
     if value == 0 or not math.isfinite(value):
@@ -351,7 +363,7 @@ LESSONS: Mapping[str, Lesson] = {
     lesson.name: lesson
     for lesson in (
         Lesson("curves", (
-            _EPSILON, _SENSITIVITY, Slider("answer", "Somebody sees the answer", _whole(range(80, 125)), 26),
+            _EPSILON, _SENSITIVITY, Slider("answer", "Somebody sees the answer", _whole(range(80, 125)), 22),
         ), _curves),
         Lesson("region", (
             Slider("epsilon", _EPSILON.label, _EPSILONS, 11),
@@ -361,7 +373,7 @@ LESSONS: Mapping[str, Lesson] = {
         Lesson("loss", (
             Slider("noise", "Privacy comes from", _whole(range(3)), 0, _NOISES),
             Slider("strength", "Epsilon (of Gaussian noise: shift in standard deviations)", _EPSILONS, 19),
-            Slider("threshold", "A loss to look at", _whole(range(_BINS + 1)), 15),
+            Slider("threshold", "A loss to look at", _whole(range(_BINS + 1)), 15, computed=True),
         ), _loss),
         Lesson("coins", (
             Slider("truth", "Chance to answer truthfully", tuple(Fraction(i, 100) for i in (*range(55, 96, 5), 99)), 4,

@@ -54,7 +54,7 @@ class Lesson {
   }
 
   label(slider) {
-    if (slider.type !== "range") return;
+    if (slider.type !== "range" || "computed" in slider.dataset) return;
     const text = JSON.parse(slider.dataset.shown)[slider.valueAsNumber];
     const node = slider.closest("label").querySelector("output");
     node.textContent = /^[\d.,]+$/.test(text) ? said(Number(text.replaceAll(",", ""))) : text;
