@@ -1,4 +1,4 @@
-"""The theory page: the lecture notes' pictures, live. It needs no login and no table; without scripts its forms redraw it."""
+"""The theory page: the notes' pictures, live. It needs no login and no table; without scripts its forms redraw it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The lecture notes' pictures: what is drawn and every number beside it, computed by the library, from public choices only."""
+"""The lecture notes' pictures: lines and numbers, computed by the library, from public choices only."""
