@@ -43,6 +43,7 @@ policy                 owner analyst agent auditor  read
 set_policy             owner                        manage
 approvals              owner               auditor  audit
 decide                 owner                        manage
+suspend                owner                        manage
 resume                 owner                        manage
 log                    owner               auditor  audit
 report                 owner               auditor  audit
@@ -158,6 +159,15 @@ def test_owners_keep_accounts_of_their_own_datasets_only(home: House) -> None:
     assert home.get("ana", "/v1/datasets/visits").status_code == 200
     assert home.http.delete("/v1/people/ana", headers=home.as_("small")).status_code == 204
     assert home.get("ana", "/v1/datasets/visits").status_code == 401
+
+
+def test_only_who_keeps_accounts_makes_tokens_of_others(home: House) -> None:
+    """An analyst who sees the same datasets is no keeper: otherwise anybody could ask, and read, in anybody's name."""
+    for role in (Role.analyst, Role.agent, Role.auditor):
+        for other in ("other", "auditor", "agent", "owner", "admin"):
+            if other != role:
+                assert home.post(role, "/v1/tokens", {"person": other}).status_code == 404, (role, other)
+    assert home.post("owner", "/v1/tokens", {"person": "other"}).status_code == 201
 
 
 def test_a_token_makes_none_that_allows_more(home: House) -> None:

@@ -70,6 +70,7 @@ RIGHTS: Mapping[str, Right] = {
     "set_policy": Right("PUT", f"{_D}/policy", _OWN, Scope.manage),
     "approvals": Right("GET", f"{_D}/approvals", _AUDIT, Scope.audit),
     "decide": Right("POST", f"{_D}/approvals/{{question}}", _OWN, Scope.manage),
+    "suspend": Right("POST", f"{_D}/suspend", _OWN, Scope.manage),
     "resume": Right("POST", f"{_D}/resume", _OWN, Scope.manage),
     "log": Right("GET", f"{_D}/log", _AUDIT, Scope.audit),
     "report": Right("GET", f"{_D}/report", _AUDIT, Scope.audit),
