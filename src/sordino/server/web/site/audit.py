@@ -71,12 +71,14 @@ async def _ledger(visit: Visit, result: Mapping[str, Any] | None = None) -> Valu
     link = visit.desk.link(who, name)
     facts, before = link.facts(), visit.query("before")
     end = int(before) if before.isdigit() and len(before) < 16 else facts.sequence + 1
-    found = await visit.desk.receipts(who, name, max(end - 2 * _SHOWN - 1, 0), 1000, everybody=True)
-    rows = [one for one in found if isinstance(one, Mapping) and int(str(one["number"])) < end][-_SHOWN:]
+    start = max(end - 2 * _SHOWN - 1, 0)
+    found = await visit.desk.receipts(who, name, start, 1000, everybody=True)
+    within = [one for one in found if isinstance(one, Mapping) and int(str(one["number"])) < end]
+    rows, more = within[-_SHOWN:], start > 0 or len(within) > _SHOWN
     log = await link.checkpoint(None)
     signed = Checkpoint.of(str(log["checkpoint"]))
     return {
-        "dataset": name, "charges": rows[::-1], "older": rows[0]["number"] if rows and rows[0]["number"] != 2 else None,
+        "dataset": name, "charges": rows[::-1], "older": (rows[0]["number"] if rows else start + 1) if more else None,
         "key": log["key"], "checkpoint": signed, "signed": signed.signed_by(VerifyingKey.of(str(log["key"]))),
         "whole": visit.desk.budget(who, name)["whole"], "result": result,
     }  # fmt: skip

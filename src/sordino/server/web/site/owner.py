@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import Response
 
 from sordino.errors import InvalidInput
+from sordino.privacy.exact import readable
 from sordino.privacy.exact import show as shown
 from sordino.server.accounts.people import Person, Role
 from sordino.server.accounts.policy import Caps, Policy
@@ -65,7 +66,7 @@ async def dataset(visit: Visit) -> Values:
         "dataset": described, "whole": budget["whole"], "parts": rows, "askers": askers, "anybody": ANYBODY,
         "waiting": visit.store.waiting(name), "policy": visit.store.policy(name), "me": who.name,
         "people": [(each, keeps(who, each)) for each in people], "roles": [Role.analyst, Role.agent, Role.auditor],
-        "done": _DONE.get(visit.query("done"), ""),
+        "readable": readable, "done": _DONE.get(visit.query("done"), ""),
     }  # fmt: skip
 
 
