@@ -94,6 +94,8 @@ RIGHTS: Mapping[str, Right] = {
     "owner_suspend": Right("POST", "/owner/{dataset}/suspend", _OWN, Scope.manage),
     "owner_person": Right("POST", "/owner/{dataset}/person", _OWN, Scope.manage),
     "owner_close_person": Right("POST", "/owner/{dataset}/close-person", _OWN, Scope.manage),
+    "declare_page": Right("GET", "/declare", _OWN, Scope.manage),
+    "declare_form": Right("POST", "/declare", _OWN, Scope.manage),
     "audit_page": Right("GET", "/audit", _AUDIT, Scope.audit),
     "audit_dataset": Right("GET", "/audit/{dataset}", _AUDIT, Scope.audit),
     "audit_check": Right("POST", "/audit/{dataset}/check", _AUDIT, Scope.audit),

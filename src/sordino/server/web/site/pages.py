@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sordino.server.web.site import agents, audit, datasets, login, owner, theory, tokens
+from sordino.server.web.site import agents, audit, datasets, declare, login, owner, theory, tokens
 from sordino.server.web.site.visit import Page
 
 __all__ = ["PAGES"]
@@ -26,6 +26,8 @@ PAGES: Mapping[str, Page] = {
     "owner_suspend": Page(owner.suspend),
     "owner_person": Page(owner.add_person),
     "owner_close_person": Page(owner.close_person),
+    "declare_page": Page(declare.show, "declare.html"),
+    "declare_form": Page(declare.fill_in, "declare.html"),
     "audit_page": Page(audit.show, "audit.html", "Audit"),
     "audit_dataset": Page(audit.charges, "audit_dataset.html"),
     "audit_check": Page(audit.check, "audit_dataset.html"),
