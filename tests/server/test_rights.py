@@ -23,11 +23,21 @@ login_form       open
 logout_form      open
 link_page        open
 static           open
+workbench_start              analyst agent          read
+workbench_page               analyst agent          read
+ask_form                     analyst agent          ask
+answer_page                  analyst agent          ask
+answer_file                  analyst agent          ask
+again_form                   analyst agent          ask
+pin_form                     analyst agent          ask
+history_page                 analyst agent          ask
+board_page                   analyst agent          ask
 me               admin owner analyst agent auditor  read
 datasets               owner analyst agent auditor  read
 dataset                owner analyst agent auditor  read
 preview                owner analyst agent auditor  read
 curve                  owner analyst agent auditor  read
+sketch                 owner analyst agent auditor  read
 ask                          analyst agent          ask
 questions                    analyst agent          ask
 question                     analyst agent          ask
@@ -58,10 +68,32 @@ metrics          admin                              manage
 mcp                          analyst agent          ask
 theory_page      open
 theory_lesson    open
+owner_page             owner                        manage
+owner_dataset          owner                        manage
+owner_allot            owner                        manage
+owner_take_back        owner                        manage
+owner_rules            owner                        manage
+owner_decide           owner                        manage
+owner_suspend          owner                        manage
+owner_person           owner                        manage
+owner_close_person       owner                        manage
+declare_page           owner                        manage
+declare_form           owner                        manage
+audit_page             owner               auditor  audit
+audit_dataset          owner               auditor  audit
+audit_check            owner               auditor  audit
+audit_checkpoint       owner               auditor  audit
+agents_page            owner               auditor  audit
+agents_connect         owner                        manage
+tokens_page      admin owner analyst agent auditor  read
+tokens_make      admin owner analyst agent auditor  read
+tokens_revoke    admin owner analyst agent auditor  read
+tokens_password  admin owner analyst agent auditor  read
 """
 BODIES = {
     "preview": {"question": COUNT, "offer": {"epsilon": 0.1}},
     "curve": {"question": COUNT, "epsilons": [0.1]},
+    "sketch": {"question": COUNT},
     "ask": {"question": COUNT, "offer": {"epsilon": 0.1}},
     "allot": {"epsilon": 5, "per_question": 1},
     "set_policy": {},
@@ -94,7 +126,7 @@ def test_the_table_is_as_it_is_meant() -> None:
 
 def send(home: House, name: str, right: Right, headers: dict[str, str]) -> int:
     parts = {"dataset": "visits", "question": "0" * 32, "analyst": "agent", "name": "nobody", "token": "none"}
-    path = right.path.format(**parts, version=version(), file="sordino.css")
+    path = right.path.format(**parts, version=version(), file="sordino.css", form="csv")
     accept = {"Accept": "application/json, text/event-stream"} if name == "mcp" else {}
     body = BODIES.get(name) if right.method in ("POST", "PUT") else None
     found = home.http.request(right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False)

@@ -155,7 +155,8 @@ def _tell_security(app: FastAPI) -> None:
             parts = facts.setdefault("components", {})
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             texts = {name: {"type": "string"} for name in ("type", "title", "detail", "code", "value", "rule", "hint")}
-            numbers = {name: {"type": "integer"} for name in ("status", "exit")}
+            numbers: dict[str, Any] = {name: {"type": "integer"} for name in ("status", "exit")}
+            numbers |= {"instead": {"type": "string"}, "place": {"type": "array", "items": {"type": "integer"}}}
             needed = ["type", "title", "status", "code"]
             schema = {"type": "object", "properties": {**texts, **numbers}, "required": needed}
             parts.setdefault("schemas", {})["Problem"] = schema

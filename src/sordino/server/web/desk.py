@@ -20,18 +20,24 @@ from typing import Any, Literal
 
 from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.answer.answer import Answer
+from sordino.answer.combine import combined
 from sordino.audit.paper.officer_report import Account, Spent, officer_report
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
 from sordino.ledger.receipt import checked_name
 from sordino.ledger.terms import charge_facts, read_charge
+from sordino.plan.cost import Cost
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Column, Table
+from sordino.query.front.sql import parse
+from sordino.query.front.text import sql_text
 from sordino.server.accounts.people import Principal, Role
 from sordino.server.accounts.policy import Caps, NeedsApproval, Policy, over_cap
 from sordino.server.accounts.secrets_of_people import new_id
 from sordino.server.accounts.store import Question, Store
 from sordino.server.link import ANYBODY, JSON, Ask, Facts, Link, Reply
 from sordino.server.offers import number
+from sordino.server.offers import offer as read_offer
 from sordino.server.web.planning import Planner, Priced
 from sordino.server.web.refusals import Refused
 
@@ -145,6 +151,12 @@ class Desk:
         with self._one_more_plan(who):
             return await self.planner.curve(dataset, facts, whose, sql, offer, points)
 
+    async def sketch(self, who: Principal, dataset: str, sql: str) -> JSON:
+        """What an answer would look like, over rows that are made up from the declaration; free, and about nobody."""
+        facts = self.link(who, dataset).facts()
+        with self._one_more_plan(who):
+            return await self.planner.sketch(dataset, facts, sql)
+
     @contextlib.contextmanager
     def _one_more_plan(self, who: Principal) -> Iterator[None]:
         """One person does not keep all others from planning."""
@@ -238,7 +250,7 @@ class Desk:
 
     def _same(self, dataset: str, facts: Facts, kind: str, priced: Priced) -> str:
         parts = (self.planner.edition(dataset, facts), kind, priced.question, priced.offer)
-        return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+        return _digest(*parts)
 
     def _given_again(self, wanted: Question, known: Question) -> Question:
         """The stored bytes, for nothing; whose they were is told to themselves only."""
@@ -328,6 +340,43 @@ class Desk:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(event.wait(), min(seconds, _LONGEST_WAIT))
         return self.store.question(question.id) or question
+
+    async def shown_answer(self, who: Principal, question: Question) -> tuple[Answer, list[Question]]:
+        """An answer of one's own as it is best shown: combined with all that were paid for the same question of the same
+        data; and those questions, the dearest last.
+        """
+        if question.body is None:
+            raise Refused(404, "not-found", f"this question has no answer: it is {question.status}")
+        own = Answer.from_json(question.body.decode())
+        facts = self.link(who, question.dataset).facts()
+        alike = self._answers_to_same(facts, question) if question.kind == "sql" else []
+        if len(alike) < 2:
+            return own, [question]
+        rest = {name: value for name, value in alike[-1].offer.items() if name != "rows"}
+        with self._one_more_plan(who):
+            plan = await self.planner.priced(question.dataset, facts, who.name, "sql", question.question, rest)
+        known = plan.view["errors"]
+        fixed = {name for name, error in known.items() if error is not None} if isinstance(known, Mapping) else set()
+        answers = [Answer.from_json((one.body or b"").decode()) for one in alike]
+        widths = [{c.name: float(c.estimates.half_width.max()) if c.name in fixed and len(c) else None
+                   for c in answer.estimates} for answer in answers]  # fmt: skip
+        return combined(answers, widths), alike
+
+    def _answers_to_same(self, facts: Facts, question: Question) -> list[Question]:
+        """What the asker paid for the same question of the same data, at whatever prices, the dearest last.
+
+        Two releases have independent noise. An answer that was given again is the same release, and does not count twice.
+        """
+        text, edition = sql_text(parse(question.question)), self.planner.edition(question.dataset, facts)
+        told = (question.receipt or {}).get("question")
+        found = [
+            one for one in self.store.answered(question.dataset, question.analyst)
+            if one.kind == "sql" and (one.receipt or {}).get("question") == told
+            and _confidence(one) == _confidence(question)
+            and one.same == _digest(edition, "sql", text, str(Cost.offered(**read_offer(one.offer))))
+        ]  # fmt: skip
+        ids = {one.id for one in found}
+        return sorted(found, key=lambda one: (one.price, one.created)) if {question.id, question.source} & ids else []
 
     # what owners do
 
@@ -428,6 +477,14 @@ def price_limit(name: str, value: int | float | str | None) -> Fraction | None:
     if not 0 <= read <= 10**6:
         raise InvalidInput(f"{name}={value}", "a price is an epsilon from 0 to a million", "Pass a number such as 0.1.")
     return read
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def _confidence(question: Question) -> str:
+    return str(question.offer.get("confidence", ""))
 
 
 def _spent(payment: Mapping[str, Any]) -> Spent:

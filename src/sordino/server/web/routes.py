@@ -33,6 +33,7 @@ from sordino.server.web.bodies import (
     PreviewBody,
     QuestionOf,
     Rules,
+    SketchOf,
 )
 from sordino.server.web.desk import Desk, price_limit, question_view
 from sordino.server.web.refusals import Refused
@@ -80,10 +81,10 @@ class Routes:
             name: getattr(self, name)
             for name in (
                 "healthz", "login", "oidc_login", "oidc_callback",
-                "me", "datasets", "dataset", "preview", "curve", "ask", "questions", "question", "answer", "receipts",
-                "receipt", "checkpoint", "budget", "allotments", "allot", "take_back", "policy", "set_policy", "approvals",
-                "decide", "suspend", "resume", "log", "report", "people", "add_person", "remove_person", "set_password",
-                "tokens", "add_token", "revoke_token", "metrics",
+                "me", "datasets", "dataset", "preview", "curve", "sketch", "ask", "questions", "question", "answer",
+                "receipts", "receipt", "checkpoint", "budget", "allotments", "allot", "take_back", "policy", "set_policy",
+                "approvals", "decide", "suspend", "resume", "log", "report", "people", "add_person", "remove_person",
+                "set_password", "tokens", "add_token", "revoke_token", "metrics",
             )
         }  # fmt: skip
 
@@ -118,6 +119,10 @@ class Routes:
         epsilons = None if body.epsilons is None else [str(number("epsilon", each)) for each in body.epsilons]
         points = await self._desk.curve(_who(request), dataset, body.question, body.offer, epsilons)
         return reply({"points": points})
+
+    async def sketch(self, request: Request, dataset: DatasetName, body: SketchOf) -> Response:
+        """What an answer would look like: the question over made-up rows, with next to no noise. Free, and about nobody."""
+        return reply(await self._desk.sketch(_who(request), dataset, body.question))
 
     async def budget(self, request: Request, dataset: DatasetName) -> Response:
         """What is left: for one who asks, their part; for owners and auditors the whole, and everybody's part."""

@@ -7,10 +7,11 @@ from typing import Any
 
 from fastapi import Response
 
-from sordino.server.accounts.people import Role
+from sordino.server.accounts.people import Principal, Role
+from sordino.server.web.site.budget_view import budget_view
 from sordino.server.web.site.visit import Values, Visit, go_to
 
-__all__ = ["show"]
+__all__ = ["asks", "protected", "show"]
 
 
 async def show(visit: Visit) -> Values | Response:
@@ -20,10 +21,33 @@ async def show(visit: Visit) -> Values | Response:
         return go_to("login")
     shown: list[Mapping[str, Any]] = []
     for each in visit.desk.datasets(who):
-        if isinstance(each, Mapping):
-            ready = each.get("state") != "starting"
-            budget = visit.desk.budget(who, str(each["name"])) if ready else {}
-            meter = budget.get("whole", budget)
-            left = meter.get("left_share") if isinstance(meter, Mapping) else None
-            shown.append({**each, "budget": budget, "left": left})
-    return {"datasets": shown, "asks": bool(who.person.roles & {Role.analyst, Role.agent})}
+        if not isinstance(each, Mapping):
+            continue
+        name, ready = str(each["name"]), each.get("state") != "starting"
+        facts: dict[str, Any] = {**each, "bar": None, "left": None, "about": []}
+        if ready:
+            facts["tables"] = visit.desk.describe(who, name)["tables"]
+            facts["about"] = protected(facts["tables"])
+            if asks(who):
+                facts["bar"] = budget_view(visit.desk, who, name)
+            whole = visit.desk.budget(who, name).get("whole")
+            facts["left"] = whole.get("left_share") if isinstance(whole, Mapping) else None
+        shown.append(facts)
+    return {"datasets": shown, "asks": asks(who)}
+
+
+def asks(who: Principal) -> bool:
+    """Whether somebody asks questions."""
+    return bool(who.person.roles & {Role.analyst, Role.agent})
+
+
+def protected(tables: Any) -> list[str]:
+    """Who is protected, one sentence for each way in which people are."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        if table["public"]:
+            continue
+        whole = table["unit"] if table["person"] is None else table["person"]
+        who = "each row" if table["unit"] == "row" else f"each {whole}, with all rows"
+        found.setdefault(who, []).append(table["name"])
+    return [f"{who} of {', '.join(names)}" for who, names in found.items()]

@@ -6,7 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sordino.server.web.site import agents, audit, datasets, declare, login, owner, theory, tokens
+from sordino.server.web.site import (
+    agents,
+    answers,
+    audit,
+    board,
+    datasets,
+    declare,
+    history,
+    login,
+    owner,
+    theory,
+    tokens,
+    workbench,
+)
 from sordino.server.web.site.visit import Page
 
 __all__ = ["PAGES"]
@@ -17,6 +30,15 @@ PAGES: Mapping[str, Page] = {
     "link_page": Page(login.by_link),
     "logout_form": Page(login.leave),
     "home_page": Page(datasets.show, "datasets.html", "Datasets"),
+    "workbench_start": Page(workbench.start, menu="Workbench"),
+    "workbench_page": Page(workbench.show, "workbench.html"),
+    "ask_form": Page(workbench.ask, "workbench.html"),
+    "answer_page": Page(answers.show, "answer.html"),
+    "answer_file": Page(answers.file),
+    "again_form": Page(answers.again, "answer.html"),
+    "pin_form": Page(answers.pin),
+    "history_page": Page(history.show, "history.html", "History"),
+    "board_page": Page(board.show, "board.html", "Board"),
     "owner_page": Page(owner.show, "owner.html", "Owner"),
     "owner_dataset": Page(owner.dataset, "owner_dataset.html"),
     "owner_allot": Page(owner.allot),

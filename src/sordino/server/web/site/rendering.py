@@ -22,7 +22,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(Path(__file__).with_name("templates")), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    found.filters |= {"number": number, "percent": percent, "moment": moment}
+    found.filters |= {"number": number, "percent": percent, "moment": moment, "python": repr}
     found.globals |= {"static": static_address}
     return found
 
