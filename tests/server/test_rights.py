@@ -53,6 +53,7 @@ policy                 owner analyst agent auditor  read
 set_policy             owner                        manage
 approvals              owner               auditor  audit
 decide                 owner                        manage
+suspend                owner                        manage
 resume                 owner                        manage
 log                    owner               auditor  audit
 report                 owner               auditor  audit
@@ -65,6 +66,29 @@ add_token        admin owner analyst agent auditor  read
 revoke_token     admin owner analyst agent auditor  read
 metrics          admin                              manage
 mcp                          analyst agent          ask
+theory_page      open
+theory_lesson    open
+owner_page             owner                        manage
+owner_dataset          owner                        manage
+owner_allot            owner                        manage
+owner_take_back        owner                        manage
+owner_rules            owner                        manage
+owner_decide           owner                        manage
+owner_suspend          owner                        manage
+owner_person           owner                        manage
+owner_close_person       owner                        manage
+declare_page           owner                        manage
+declare_form           owner                        manage
+audit_page             owner               auditor  audit
+audit_dataset          owner               auditor  audit
+audit_check            owner               auditor  audit
+audit_checkpoint       owner               auditor  audit
+agents_page            owner               auditor  audit
+agents_connect         owner                        manage
+tokens_page      admin owner analyst agent auditor  read
+tokens_make      admin owner analyst agent auditor  read
+tokens_revoke    admin owner analyst agent auditor  read
+tokens_password  admin owner analyst agent auditor  read
 """
 BODIES = {
     "preview": {"question": COUNT, "offer": {"epsilon": 0.1}},
@@ -167,6 +191,15 @@ def test_owners_keep_accounts_of_their_own_datasets_only(home: House) -> None:
     assert home.get("ana", "/v1/datasets/visits").status_code == 200
     assert home.http.delete("/v1/people/ana", headers=home.as_("small")).status_code == 204
     assert home.get("ana", "/v1/datasets/visits").status_code == 401
+
+
+def test_only_who_keeps_accounts_makes_tokens_of_others(home: House) -> None:
+    """An analyst who sees the same datasets is no keeper: otherwise anybody could ask, and read, in anybody's name."""
+    for role in (Role.analyst, Role.agent, Role.auditor):
+        for other in ("other", "auditor", "agent", "owner", "admin"):
+            if other != role:
+                assert home.post(role, "/v1/tokens", {"person": other}).status_code == 404, (role, other)
+    assert home.post("owner", "/v1/tokens", {"person": "other"}).status_code == 201
 
 
 def test_a_token_makes_none_that_allows_more(home: House) -> None:

@@ -290,13 +290,15 @@ class Store:
             return Policy()
         facts = json.loads(row["body"])
         caps = Caps(_fraction(facts["per_question"]), _fraction(facts["per_day"]))
-        return Policy(_fraction(facts["approval_above"]), frozenset(facts["sharing"]), caps)
+        above, sharing = _fraction(facts["approval_above"]), frozenset(facts["sharing"])
+        return Policy(above, sharing, caps, suspended=facts.get("suspended", False))
 
     def set_policy(self, dataset: str, policy: Policy) -> None:
         """Put rules in force."""
         facts = {
             "approval_above": _text(policy.approval_above), "sharing": sorted(policy.sharing),
             "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
+            "suspended": policy.suspended,
         }  # fmt: skip
         with self._changed(self._rights) as connection:
             connection.execute("REPLACE INTO policies (dataset, body) VALUES (?, ?)", (dataset, json.dumps(facts)))

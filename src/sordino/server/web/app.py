@@ -35,7 +35,7 @@ __all__ = ["Web", "create_app"]
 _UNTOLD = {"oidc_login", "oidc_callback", "openapi"}
 """Routes of the API that its description does not tell."""
 _STATUS = {"ask": 202, "add_person": 201, "add_token": 201} | dict.fromkeys(
-    ("take_back", "resume", "remove_person", "set_password", "revoke_token"), 204
+    ("take_back", "suspend", "resume", "remove_person", "set_password", "revoke_token"), 204
 )
 
 

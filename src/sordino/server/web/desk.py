@@ -36,11 +36,12 @@ from sordino.server.accounts.policy import Caps, NeedsApproval, Policy, over_cap
 from sordino.server.accounts.secrets_of_people import new_id
 from sordino.server.accounts.store import Question, Store
 from sordino.server.link import ANYBODY, JSON, Ask, Facts, Link, Reply
+from sordino.server.offers import number
 from sordino.server.offers import offer as read_offer
 from sordino.server.web.planning import Planner, Priced
 from sordino.server.web.refusals import Refused
 
-__all__ = ["Desk", "meter_view", "question_view", "table_view"]
+__all__ = ["Desk", "meter_view", "price_limit", "question_view", "table_view"]
 
 _MOST_PENDING = 32
 _MOST_POINTS = 50
@@ -103,15 +104,15 @@ class Desk:
         tables: list[JSON] = [table_view(table) for table in link.facts().dataset.tables.values()]
         return {**self._summary(dataset, link), "tables": tables}
 
-    @staticmethod
-    def _summary(name: str, link: Link) -> dict[str, JSON]:
+    def _summary(self, name: str, link: Link) -> dict[str, JSON]:
         try:
             facts = link.facts()
         except LedgerUnavailable:
             return {"name": name, "state": "starting"}
         told = "Made-up rows: answers are for trying out code, and are about nobody." if facts.dry_run else ""
+        state = "suspended" if facts.state == "open" and self.store.policy(name).suspended else facts.state
         return {
-            "name": name, "state": facts.state, "dry_run": facts.dry_run, "answer_time": facts.answer_time,
+            "name": name, "state": state, "dry_run": facts.dry_run, "answer_time": facts.answer_time,
             "tables": list(facts.dataset.tables), "remark": told,
         }  # fmt: skip
 
@@ -264,6 +265,8 @@ class Desk:
 
     def _within_rules(self, who: Principal, wanted: Question, facts: Facts, policy: Policy) -> Question:
         """Refuse what caps forbid; what needs approval waits."""
+        if policy.suspended:
+            raise _suspended(wanted.dataset)
         caps = self._caps(who, wanted.dataset, policy)
         if who.is_agent and (who.name not in facts.meters or caps.per_question is None):
             rule = "an agent asks within a sub-budget of its own, and within a cap for each question"
@@ -385,6 +388,8 @@ class Desk:
             raise Refused(404, "not-found", "there is no such question", value=repr(id_[:80]))
         if found.analyst == who.name and approve:
             raise Refused(403, "forbidden", "nobody approves a question of their own", "Let another owner look at it.")
+        if approve and self.store.policy(dataset).suspended:
+            raise _suspended(dataset)
         decided = self.store.decide(id_, "accepted" if approve else "denied", who.name, note[:2000])
         if decided is None:
             raise Refused(409, "conflict", f"it does not wait: it is {found.status}")
@@ -411,6 +416,17 @@ class Desk:
             await asyncio.sleep(0.01)  # until the copy here has it, so that the next request of whoever it is does
         if analyst != ANYBODY or caps is None:
             self.store.set_caps(dataset, analyst, caps)
+
+    async def suspend(self, who: Principal, dataset: str) -> None:
+        """Refuse all new questions for now, before anything is charged; what was accepted is still answered."""
+        self.link(who, dataset)
+        await asyncio.to_thread(self.store.set_policy, dataset, replace(self.store.policy(dataset), suspended=True))
+
+    async def resume(self, who: Principal, dataset: str) -> None:
+        """Let people ask again: after a suspension, or after a pause for answers that took too long."""
+        link = self.link(who, dataset)
+        await asyncio.to_thread(self.store.set_policy, dataset, replace(self.store.policy(dataset), suspended=False))
+        await link.resume()
 
     async def receipts(self, who: Principal, dataset: str, after: int, limit: int, *, everybody: bool) -> list[JSON]:
         """Charges, oldest first: one's own, or of everybody. What became of a charge is told after its tick, not before."""
@@ -446,6 +462,21 @@ class Desk:
         signed, key = str(log["checkpoint"]), str(log["key"])
         account = Account(dataset, facts.dataset, facts.dataset.budget, meters, charges, signed, key, rules, served=True)
         return await asyncio.to_thread(officer_report, account)
+
+
+def _suspended(dataset: str) -> InvalidInput:
+    rule = "its owner has suspended it: nobody asks for now"
+    return InvalidInput(f"the dataset {dataset!r}", rule, "Ask the owner. Nothing was charged.")
+
+
+def price_limit(name: str, value: int | float | str | None) -> Fraction | None:
+    """A price of a rule, read exactly, from zero on."""
+    if value is None:
+        return None
+    read = Fraction(str(number(name, value)))
+    if not 0 <= read <= 10**6:
+        raise InvalidInput(f"{name}={value}", "a price is an epsilon from 0 to a million", "Pass a number such as 0.1.")
+    return read
 
 
 def _digest(*parts: str) -> str:

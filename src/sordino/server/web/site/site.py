@@ -105,7 +105,7 @@ class Site:
         ]  # fmt: skip
         around = {
             "who": who, "menu": menu, "form_key": request.state.form_key, "nonce": request.state.nonce,
-            "form_field": FORM_FIELD, "path": request.url.path,
+            "form_field": FORM_FIELD, "path": request.url.path, "address": f"{request.url.scheme}://{request.url.netloc}",
         }  # fmt: skip
         return Response(rendered(template, {**around, **values}), status, media_type="text/html")
 
