@@ -26,6 +26,7 @@ static           open
 workbench_start              analyst agent          read
 workbench_page               analyst agent          read
 ask_form                     analyst agent          ask
+workbench_study              analyst agent          read
 answer_page                  analyst agent          ask
 answer_file                  analyst agent          ask
 again_form                   analyst agent          ask

@@ -53,6 +53,7 @@ RIGHTS: Mapping[str, Right] = {
     "workbench_start": Right("GET", "/workbench", _ASK),
     "workbench_page": Right("GET", "/workbench/{dataset}", _ASK),
     "ask_form": Right("POST", "/workbench/{dataset}", _ASK, Scope.ask),
+    "workbench_study": Right("POST", "/workbench/{dataset}/study", _ASK),
     "answer_page": Right("GET", "/answers/{dataset}/{question}", _ASK, Scope.ask),
     "answer_file": Right("GET", "/answers/{dataset}/{question}/{form}", _ASK, Scope.ask),
     "again_form": Right("POST", "/answers/{dataset}/{question}", _ASK, Scope.ask),

@@ -33,6 +33,7 @@ PAGES: Mapping[str, Page] = {
     "workbench_start": Page(workbench.start, menu="Workbench"),
     "workbench_page": Page(workbench.show, "workbench.html"),
     "ask_form": Page(workbench.ask, "workbench.html"),
+    "workbench_study": Page(workbench.study),
     "answer_page": Page(answers.show, "answer.html"),
     "answer_file": Page(answers.file),
     "again_form": Page(answers.again, "answer.html"),

@@ -6,6 +6,7 @@ the routes that programs call, and what they can do is what the form can do.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +14,13 @@ from fastapi import Response
 
 from sordino.errors import SordinoError
 from sordino.server.accounts.secrets_of_people import new_id
+from sordino.server.link import JSON
 from sordino.server.web.refusals import Refused, as_problem
 from sordino.server.web.site.budget_view import budget_view
 from sordino.server.web.site.datasets import protected
 from sordino.server.web.site.visit import Shown, Values, Visit, go_to
 
-__all__ = ["ask", "show", "start", "starter"]
+__all__ = ["ask", "show", "start", "starter", "study"]
 
 
 async def start(visit: Visit) -> Response:
@@ -36,8 +38,7 @@ async def ask(visit: Visit) -> Shown | Response:
     """Look at the price of a question, or ask it."""
     sql, epsilon, error = visit.field("sql"), visit.field("epsilon").strip(), visit.field("error").strip()
     sql = sql.replace("\r\n", "\n")
-    offer: dict[str, Any] = {"error": error} if error and not epsilon else {"epsilon": epsilon}
-    dataset, told = visit.part("dataset"), {"reason": visit.field("reason")}
+    offer, dataset, told = _offer(visit), visit.part("dataset"), {"reason": visit.field("reason")}
     try:
         if not epsilon and not error:
             rule, hint = "a question has a price", "Say what to spend, or how exact the answer should be."
@@ -52,6 +53,34 @@ async def ask(visit: Visit) -> Shown | Response:
         problem = as_problem(refused)
         return Shown({**_values(visit, sql, epsilon, error), **told, "problem": problem}, int(str(problem["status"])))
     return go_to("answers", dataset, question.id)
+
+
+async def study(visit: Visit) -> Response:
+    """What scripts look up while somebody writes: prices, a sketch, one price. A refusal is an answer as any other here."""
+    who, dataset, sql = visit.who, visit.part("dataset"), visit.field("sql").replace("\r\n", "\n")
+    found: JSON
+    try:
+        match visit.field("what"):
+            case "curve":
+                found = await visit.desk.curve(who, dataset, sql, {}, None)
+            case "sketch":
+                found = await visit.desk.sketch(who, dataset, sql)
+            case "preview":
+                found = await visit.desk.preview(who, dataset, "sql", sql, _offer(visit), "")
+            case other:
+                raise Refused(422, "invalid-request", "it is curve, sketch or preview", value=repr(other[:40]))
+        told: JSON = {"found": found}
+    except (Refused, SordinoError) as refused:
+        told = {"problem": as_problem(refused)}
+    return Response(json.dumps(told, allow_nan=False), media_type="application/json")
+
+
+def _offer(visit: Visit) -> dict[str, JSON]:
+    """What is offered: an epsilon, or an error, of one output if it is named."""
+    epsilon, error, of = (visit.field(name).strip() for name in ("epsilon", "error", "of"))
+    if not error or epsilon:
+        return {"epsilon": epsilon}
+    return {"error": {of: error} if of else error}
 
 
 def _values(visit: Visit, sql: str, epsilon: str, error: str) -> dict[str, Any]:

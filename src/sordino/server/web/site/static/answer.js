@@ -1,6 +1,6 @@
 // Pages with answers: charts, and what can be copied.
 import { draw } from "./chart.js";
-import { call, given } from "./page.js";
+import { given, study } from "./page.js";
 
 for (const figure of document.querySelectorAll("figure[data-chart]")) draw(figure, given(figure.dataset.chart));
 
@@ -27,7 +27,7 @@ if (again) {
   const look = async () => {
     const question = document.getElementById("question-sql").textContent;
     try {
-      const found = await call("POST", `/v1/datasets/${encodeURIComponent(again.dataset.dataset)}/preview`, { question, offer: { epsilon: field.value.trim() }, show: [] });
+      const found = await study(again.dataset.dataset, { what: "preview", sql: question, epsilon: field.value.trim() });
       const column = columns.find((one) => found.errors[one.name]);
       const share = new Intl.NumberFormat(undefined, { style: "percent", maximumSignificantDigits: 2 }).format(found.takes);
       let text = `takes ${share} of your budget`;

@@ -48,6 +48,16 @@ export async function call(method, path, body, signal) {
   return found;
 }
 
+/** What the workbench of a dataset finds out about a question: {found} or {problem}. */
+export async function study(dataset, fields, signal) {
+  const key = document.querySelector('meta[name="form-key"]').content;
+  const body = new URLSearchParams({ ...fields, form_key: key });
+  const reply = await fetch(`/workbench/${encodeURIComponent(dataset)}/study`, { method: "POST", body, signal, cache: "no-store" });
+  const told = await reply.json();
+  if (told.found !== undefined) return told.found;
+  throw Object.assign(new Error("refused"), { problem: told.problem || told });
+}
+
 /** An element: make("p", {class: "soft"}, "text", child). Values are text or attributes, never markup. */
 export function make(name, attributes = {}, ...children) {
   const node = document.createElement(name);

@@ -6,11 +6,11 @@ import {
 } from "./editor.js";
 import { builder, quoted } from "./builder.js";
 import { draw, drawCurve, shown } from "./chart.js";
-import { call, given, make } from "./page.js";
+import { given, make, study as lookUp } from "./page.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, facts, text] = [byId("asking"), given("facts"), byId("sql")];
-const base = `/v1/datasets/${encodeURIComponent(form.dataset.dataset)}`;
+const find = (what, fields, signal) => lookUp(form.dataset.dataset, { what, sql: text.value, ...fields }, signal);
 const percent = (share) => new Intl.NumberFormat(undefined, { style: "percent", maximumSignificantDigits: 2 }).format(share);
 
 // --- the editor
@@ -202,13 +202,12 @@ function readable(answer) {
 async function study() {
   running?.abort();
   const turn = (running = new AbortController());
-  const question = text.value;
   same.hidden = true;
   try {
     const began = performance.now();
-    const found = await call("POST", `${base}/curve`, { question }, turn.signal);
+    const found = await find("curve", {}, turn.signal);
     document.documentElement.dataset.curveMs = String(Math.round(performance.now() - began));
-    points = found.points.map((point) => ({ ...point, price: ratio(point.epsilon) })).filter((point) => point.takes > 0);
+    points = found.map((point) => ({ ...point, price: ratio(point.epsilon) })).filter((point) => point.takes > 0);
     tell(null);
     byId("pricing").hidden = !points.length;
     if (!points.length) { ask.disabled = false; said.textContent = "It is free."; return; }
@@ -216,7 +215,7 @@ async function study() {
     byId("within-of").hidden = names().length < 2;
     mark = drawCurve(byId("curve"), points.map((point) => ({ takes: point.takes, error: point.errors[measured()] })), measured(), percent);
     show(epsilon && epsilon <= points[points.length - 1].price * 1.001 ? epsilon : points[Math.floor(points.length * 0.55)].price);
-    const made = await call("POST", `${base}/sketch`, { question }, turn.signal);
+    const made = await find("sketch", {}, turn.signal);
     sketch = { columns: readable(made.answer), epsilon: made.epsilon };
     imagine();
     await known(turn.signal);
@@ -234,7 +233,7 @@ const ratio = (text) => { const [over, under] = String(text).split("/").map(Numb
 
 /** Whether it was answered before at this price. */
 async function known(signal) {
-  const found = await call("POST", `${base}/preview`, { question: text.value, offer: { epsilon: epsilonField.value }, show: [] }, signal);
+  const found = await find("preview", { epsilon: epsilonField.value }, signal);
   same.hidden = !found.answered_before;
 }
 let asked;
@@ -250,7 +249,7 @@ within.addEventListener("change", async () => {
   const error = read(within);
   if (!(error > 0)) return;
   try {
-    const found = await call("POST", `${base}/preview`, { question: text.value, offer: { error: { [measured()]: error } }, show: [] });
+    const found = await find("preview", { error: String(error), of: measured() });
     show(ratio(found.epsilon), "within");
     tell(null);
   } catch (refused) { if (refused.problem) tell({ ...refused.problem, place: null }); }
