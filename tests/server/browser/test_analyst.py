@@ -87,7 +87,7 @@ def test_the_analysts_story(there: Visitors) -> None:
 
     # the price is seen before it is paid, and following the slider costs no request
     write(page, "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
-    page.wait_for_function("document.querySelectorAll('#sketch .mark').length === 6")
+    expect(page.locator("#sketch .mark")).to_have_count(6)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     before = page.locator("#said").inner_text()
@@ -138,13 +138,15 @@ def test_the_analysts_story(there: Visitors) -> None:
     expect(page.locator("#ask")).to_be_disabled()
     page.evaluate("document.getElementById('ask').disabled = false")
     page.click("#ask")
-    expect(page.locator("#told")).to_contain_text("is left")
+    page.wait_for_url("**/answers/**")
+    expect(page.locator(".notice.bad")).to_contain_text("this query costs 90 % of the budget, 60 % of it is left")
+    clean(page)
     page.goto("/history")
     expect(page.locator("ol.items")).to_contain_text("cost nothing")
     assert page.locator("ol.items > li").count() == 4
     expect(page.locator("ol.items > li").first).to_contain_text("refused")
     page.goto("/")
-    expect(page.locator("article")).to_contain_text("60% left")
+    expect(page.locator("article")).to_contain_text("60.0% left")
 
 
 def test_a_question_by_keyboard_alone(visitors: Visitors) -> None:

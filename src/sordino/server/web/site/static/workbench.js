@@ -98,8 +98,9 @@ function tell(problem) {
   const marks = [];
   told.replaceChildren();
   if (problem) {
-    const box = make("div", { class: "notice bad small", role: "status" }, make("p", {}, `${problem.value ? `${problem.value}: ` : ""}${problem.rule || problem.detail}.`));
-    if (problem.hint) box.append(make("p", {}, problem.hint));
+    const whole = !problem.rule || problem.code === "budget-exceeded";
+    const box = make("div", { class: "notice bad small", role: "status" }, make("p", {}, whole ? problem.detail : `${problem.value ? `${problem.value}: ` : ""}${problem.rule}.`));
+    if (problem.hint && !whole) box.append(make("p", {}, problem.hint));
     if (problem.place) {
       const length = editor.state.doc.length;
       const [from, to] = problem.place.map((each) => Math.min(each, length));
