@@ -99,7 +99,7 @@ class Site:
 @contextmanager
 def site(folder: Path | None = None, answer_time: float = 0.0, **datasets: Dataset) -> Iterator[Site]:
     """The server, until the end of the block."""
-    tables = datasets or {"visits": visits_table(), "nasty": nasty_table()}
+    tables = datasets or {"visits": visits_table(), "clinic": visits_table(), "nasty": nasty_table()}
     with ExitStack() as stack:
         own = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         links = {}

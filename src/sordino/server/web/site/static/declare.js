@@ -81,9 +81,8 @@ async function parquetColumns(file) {
   for (const element of elements.slice(1)) {
     const children = element[5] || 0;
     if (skip > 0) { skip += children - 1; continue; }
-    if (children) { skip = children; continue; }
-    if (element[3] === 2) continue;
-    found.push([element[4], kindOf(element)]);
+    skip = children;
+    found.push([element[4], children || element[3] === 2 ? null : kindOf(element)]);
   }
   return found;
 }

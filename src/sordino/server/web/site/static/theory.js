@@ -26,7 +26,7 @@ function redraw(lesson, drawing) {
     const node = document.getElementById(`${lesson}-${name}-number`);
     if (!node) continue;
     const share = node.dataset.style === "percent";
-    node.value = value ?? "";
+    if (node.localName === "data") node.value = value ?? "";
     node.textContent = share ? new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(value) : said(value);
   }
   for (const [name, text] of Object.entries(drawing.texts)) {
@@ -56,7 +56,7 @@ class Lesson {
   label(slider) {
     if (slider.type !== "range" || "computed" in slider.dataset) return;
     const text = JSON.parse(slider.dataset.shown)[slider.valueAsNumber];
-    const node = slider.closest("label").querySelector("output");
+    const node = slider.closest("label").querySelector(".value");
     node.textContent = /^[\d.,]+$/.test(text) ? said(Number(text.replaceAll(",", ""))) : text;
     slider.setAttribute("aria-valuetext", node.textContent);
   }
