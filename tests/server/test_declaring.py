@@ -35,7 +35,8 @@ def test_a_filled_in_draft_is_a_declaration_that_loads(tmp_path: Path) -> None:
         VISITS,
         columns=(
             AGE, WARD, DraftColumn("cost", "float", low="0", high="5e3", step="0.01"),
-            DraftColumn("born", "date", low="1900-01-01", high="2025-12-31"), DraftColumn("seen", "datetime", low="2024-01-01T00:00", high="2024-12-31T23:59:59"),
+            DraftColumn("born", "date", low="1900-01-01", high="2025-12-31"),
+            DraftColumn("seen", "datetime", low="2024-01-01T00:00", high="2024-12-31T23:59:59"),
             DraftColumn("ok", "bool"), DraftColumn("note", "text"), DraftColumn("hidden", "text", keep=False),
         ),
         neighbors="replace", max_groups="2",

@@ -40,7 +40,7 @@ def number(value: Any, digits: int = 6) -> Markup:
     else:
         shown = f"{float(exact):,.{digits}g}"
         if "e" in shown:
-            shown = f"{float(exact):.{digits}g}"
+            shown = f"{float(exact):.{digits}g}".replace("e-0", "e-").replace("e+0", "e+")
     return Markup('<data value="{}">{}</data>').format(f"{float(exact):.15g}", shown)
 
 
