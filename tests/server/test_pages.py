@@ -173,7 +173,8 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         home.http.get(again, headers=who[0])
         assert again != first
         assert [ask.offer["epsilon"] for ask in home.link.asked] == ["1", "1"]
-        one, two = (Answer.from_json((q.body or b"").decode()).value() for q in home.store.answered("visits", "analyst"))
+        answered = home.store.answered("visits", "analyst", COUNT)
+        one, two = (Answer.from_json((q.body or b"").decode()).value() for q in answered)
         lines = home.http.get(f"{again}/csv", headers=who[0]).text.splitlines()
         found = float(lines[1].split(",")[0])
         assert abs(found - (one + two) / 2) <= 0.5  # type: ignore[operator]

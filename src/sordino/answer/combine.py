@@ -8,6 +8,9 @@ The interval has half-width sqrt(sum w² h²). For Gaussian noise that is exact.
 never too narrow from a confidence of `LEAST_CONFIDENCE` on: a weighted mean is nearer to a normal law, whose quantiles
 there are smaller against its deviation (`tests/answer/test_combine.py` computes it).
 
+That an answer is asked again, and at which price, should not hang on what the first one said: who asks again only if a
+number looks too large will find the mean too small, as in all of statistics.
+
 Only numbers whose half-width was known beforehand are mixed. All else is taken from the dearest answer: to choose by what
 the answers say, such as the narrower interval, would make intervals miss more often than they tell.
 """

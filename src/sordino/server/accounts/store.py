@@ -342,13 +342,13 @@ class Store:
             )
             return [_question(row) for row in rows]
 
-    def answered(self, dataset: str, analyst: str) -> list[Question]:
-        """What somebody asked and paid for, with the answers; the oldest first."""
+    def answered(self, dataset: str, analyst: str, question: str) -> list[Question]:
+        """What somebody paid for one question, as the ledger has its text, with the answers; the oldest first."""
         with self._lock:
             rows = self._work.execute(
                 "SELECT * FROM questions WHERE dataset = ? AND analyst = ? AND status = 'answered' AND source IS NULL "
-                "ORDER BY created",
-                (dataset, analyst),
+                "AND json_extract(receipt, '$.question') = ? ORDER BY created LIMIT 100",
+                (dataset, analyst, question),
             )
             return [_question(row) for row in rows]
 

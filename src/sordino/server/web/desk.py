@@ -352,11 +352,8 @@ class Desk:
         alike = self._answers_to_same(facts, question) if question.kind == "sql" else []
         if len(alike) < 2:
             return own, [question]
-        rest = {name: value for name, value in alike[-1].offer.items() if name != "rows"}
         with self._one_more_plan(who):
-            plan = await self.planner.priced(question.dataset, facts, who.name, "sql", question.question, rest)
-        known = plan.view["errors"]
-        fixed = {name for name, error in known.items() if error is not None} if isinstance(known, Mapping) else set()
+            fixed = await self.planner.known_beforehand(question.dataset, facts, question.question, alike[-1].offer)
         answers = [Answer.from_json((one.body or b"").decode()) for one in alike]
         widths = [{c.name: float(c.estimates.half_width.max()) if c.name in fixed and len(c) else None
                    for c in answer.estimates} for answer in answers]  # fmt: skip
@@ -368,11 +365,10 @@ class Desk:
         Two releases have independent noise. An answer that was given again is the same release, and does not count twice.
         """
         text, edition = sql_text(parse(question.question)), self.planner.edition(question.dataset, facts)
-        told = (question.receipt or {}).get("question")
+        told = str((question.receipt or {}).get("question"))
         found = [
-            one for one in self.store.answered(question.dataset, question.analyst)
-            if one.kind == "sql" and (one.receipt or {}).get("question") == told
-            and _confidence(one) == _confidence(question)
+            one for one in self.store.answered(question.dataset, question.analyst, told)
+            if one.kind == "sql" and _confidence(one) == _confidence(question)
             and one.same == _digest(edition, "sql", text, str(Cost.offered(**read_offer(one.offer))))
         ]  # fmt: skip
         ids = {one.id for one in found}

@@ -155,6 +155,17 @@ def _rehearsal(data: bytes, turn: int) -> Session:
     return Session(Dataset(tables=dataset.tables, budget=budget, reserved_delta=Fraction(1, 2000)))
 
 
+def known_beforehand(
+    data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON]
+) -> frozenset[str]:
+    """The outputs of a question whose precision follows from its price alone, whatever the data are."""
+    rest = {name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")}
+    if rest.get("private_bounds"):
+        return frozenset()
+    point: Any = _curve(parse(sql), _dataset(data), dialect, meter, rest, ["1"])[0]
+    return frozenset(name for name, error in point["errors"].items() if error is not None)
+
+
 @contextlib.contextmanager
 def _located(sql: str) -> Iterator[None]:
     """Refusals say where in the question they are, also where only the word is known."""
@@ -257,6 +268,12 @@ class Planner:
         """Error against price."""
         data, meter = self._known(name, facts)[1], facts.meter(analyst)
         return await self._run(partial(curve, data, facts.dialect, meter, sql, given, epsilons))
+
+    async def known_beforehand(self, name: str, facts: Facts, sql: str, given: Mapping[str, JSON]) -> frozenset[str]:
+        """The outputs whose precision follows from the price alone: as if nothing had been spent, which does not matter."""
+        data, whole = self._known(name, facts)[1], facts.meters[None]
+        unspent = TwoMeterFilter(whole.budget, whole.reserved_delta)
+        return await self._run(partial(known_beforehand, data, facts.dialect, unspent, sql, dict(given)))
 
     async def sketch(self, name: str, facts: Facts, sql: str) -> JSON:
         """What an answer would look like, over made-up rows."""

@@ -103,7 +103,7 @@ def _meaning(answer: Answer, person: str | None) -> str:
             f"{name} is about {shown(value[0], 0)}: the noise leaves it between {shown(low[0], 0)} and {shown(high[0], 0)} "
             f"with a confidence of {sure}. {hidden}"
         )
-    told = f"{len(answer):,} groups. The noise moves each {name} by less than its interval, with a confidence of {sure}."
+    told = f"{len(answer):,} groups. The exact {name} lies within the interval, with a confidence of {sure} for each."
     order = sorted((i for i in range(len(answer)) if math.isfinite(value[i])), key=lambda i: -value[i])
     if len(order) > 1 and answer.keys:
         top, rest = order[0], order[1:]

@@ -99,7 +99,7 @@ class Site:
     ) -> Response:
         who = request.state.who
         menu = [
-            (RIGHTS[name].path, one.menu, one is page)
+            (RIGHTS[name].path, one.menu, one is page or request.url.path.startswith(RIGHTS[name].path.rstrip("/") + "/"))
             for name, one in PAGES.items()
             if one.menu and (RIGHTS[name].roles is None or (isinstance(who, Principal) and RIGHTS[name].allows(who)))
         ]  # fmt: skip

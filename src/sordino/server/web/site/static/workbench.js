@@ -27,9 +27,9 @@ function words(context) {
   const found = [];
   const compared = before.match(/("?)([\w ]+)\1\s*(?:=|<>|!=|\bIN\s*\((?:[^()]*,)?)\s*$/i);
   for (const table of facts.tables) {
-    found.push({ label: table.name, apply: quoted(table.name), type: "class", detail: table.public ? "public table" : "table" });
+    found.push({ label: table.name, apply: quoted(table.name), type: "class", detail: table.public ? "public table" : "table", boost: 10 });
     for (const [name, of] of Object.entries(table.columns)) {
-      found.push({ label: name, apply: quoted(name), type: "property", detail: of.type });
+      found.push({ label: name, apply: quoted(name), type: "property", detail: of.type, boost: 20 });
       if (of.values && (!compared || compared[2].trim().toLowerCase() === name.toLowerCase())) {
         for (const value of of.values.slice(0, 200)) {
           const written = typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value);
@@ -38,7 +38,7 @@ function words(context) {
       }
     }
   }
-  for (const name of AGGREGATES) found.push({ label: name, apply: name === "COUNT" ? "COUNT(*)" : `${name}(`, type: "function", detail: "aggregate", boost: -5 });
+  AGGREGATES.forEach((name, i) => found.push({ label: name, apply: name === "COUNT" ? "COUNT(*)" : `${name}(`, type: "function", detail: "aggregate", boost: 9 - i }));
   for (const name of FUNCTIONS) found.push({ label: name, apply: `${name}(`, type: "function", boost: -20 });
   for (const name of ["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AND", "OR", "NOT", "IN", "BETWEEN", "AS", "DISTINCT"]) found.push({ label: name, type: "keyword", boost: -30 });
   return { from: word.from, options: found, validFor: /^["'\w.]*$/ };
@@ -225,6 +225,7 @@ async function study() {
     points = [];
     sketch = null;
     byId("sketch-card").hidden = true;
+    byId("pricing").hidden = true;
     ask.disabled = true;
     tell(error.problem || { rule: "the server does not answer", hint: "Try again in a moment." });
   }
