@@ -127,6 +127,17 @@ def test_a_form_that_is_sent_twice_is_asked_once(home: House) -> None:
     assert "3 groups" in page
 
 
+def test_a_form_without_the_sessions_key_is_refused(home: House) -> None:
+    who, before = logged_in(home), len(home.link.asked)
+    other = logged_in(home, "other")
+    for key in ({}, {"form_key": ""}, other[1], {"form_key": "é"}):
+        found = send(home, "/workbench/visits", (who[0], key), sql=COUNT, epsilon="0.1", do="ask")
+        assert found.status_code == 403, key
+    foreign = {**who[0], "Origin": "https://evil.test"}
+    assert send(home, "/workbench/visits", (foreign, who[1]), sql=COUNT, epsilon="0.1", do="ask").status_code == 403
+    assert len(home.link.asked) == before
+
+
 def test_what_is_wrong_with_a_form_is_told_and_what_was_typed_stays(home: House) -> None:
     who = logged_in(home)
     for form, told in (

@@ -58,6 +58,7 @@ async def ask(visit: Visit) -> Shown | Response:
 async def study(visit: Visit) -> Response:
     """What scripts look up while somebody writes: prices, a sketch, one price. A refusal is an answer as any other here."""
     who, dataset, sql = visit.who, visit.part("dataset"), visit.field("sql").replace("\r\n", "\n")
+    visit.desk.link(who, dataset)
     found: JSON
     try:
         match visit.field("what"):
