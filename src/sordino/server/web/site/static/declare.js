@@ -109,6 +109,17 @@ async function take(file) {
   }
 }
 
+/** Of a column only what its type needs. */
+const NEEDED = { int: ["min", "max"], float: ["min", "max", "step"], date: ["min", "max"], datetime: ["min", "max"], category: ["values"] };
+function fit(row) {
+  const needed = NEEDED[row.querySelector("select").value] || [];
+  for (const field of row.querySelectorAll("td input")) field.hidden = !needed.includes(field.name.split("-")[0]);
+}
+for (const row of document.querySelectorAll(".column-choices tbody tr")) {
+  fit(row);
+  row.querySelector("select").addEventListener("change", () => fit(row));
+}
+
 for (const part of document.querySelectorAll("[data-needs-script]")) part.hidden = false;
 node("file")?.addEventListener("change", (event) => event.target.files[0] && take(event.target.files[0]));
 node("save")?.addEventListener("click", (event) => {
