@@ -72,8 +72,8 @@ def on_lattice(rows: Floats, bound: float) -> Floats:
 def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
     """Products of whole rows, whose sums of magnitudes are at most `most`, with public weights on a lattice of their own.
 
-    Each is exact, whatever the order of addition: a row's scores are functions of the row and the weights alone. Rounding the
-    weights moves a score by at most `most`^2 * 2^-51 times the largest sum of a class's weights.
+    Each is exact, whatever the order of addition: a row's scores are functions of the row and the weights alone.
+    Rounding the weights moves a score by at most `most`^2 * 2^-51 times the largest sum of a class's weights.
     """
     largest = float(np.abs(weights).sum(1).max())
     step = 2.0 ** max(-1000, math.ceil(math.log2(max(largest, 1e-300) * most)) - 51)
