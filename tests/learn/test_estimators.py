@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -14,8 +17,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import sordino as so
+from sordino import learn
 from sordino.errors import InvalidInput
-from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes
+from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes, bounded_rows
 from sordino.learn.bounded_rows import SCALE, noisy_moments, noisy_sums, on_lattice
 from sordino.learn.estimator import rational_root, shared
 from sordino.learn.payment import ledger_for
@@ -112,7 +116,7 @@ def test_they_learn_what_there_is_to_learn() -> None:
         assert model.fit(x, y).score(x, y) > least
         assert np.allclose(model.predict_proba(x).sum(1), 1)
     target = x[:, 0]
-    fit = LinearRegression(8, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(x, target)
+    fit = LinearRegression(40, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(x, target)
     assert fit.score(x, target) > 0.5
     digits, labels = load_digits(return_X_y=True)
     tenfold = LogisticRegression(8, 1e-5, bounds=(0, 16), classes=range(10), steps=60, learning_rate=16.0)
@@ -156,7 +160,7 @@ def test_data_of_another_form_are_refused() -> None:
     with pytest.raises(InvalidInput, match="one target for each"):
         clone(model).fit(x, y[:-1])
     with pytest.raises(InvalidInput, match="numbers"):
-        clone(model).fit([["a", "b"]], [0])
+        clone(model).fit(np.array([["a", "b"]]), [0])
     with pytest.raises(InvalidInput, match="features"):
         clone(model).fit(x, y).predict(x[:, :2])
     with pytest.raises(Exception, match="not fitted"):
@@ -183,3 +187,128 @@ def test_a_fit_is_charged_before_data_are_read(tmp_path: Path) -> None:
     with pytest.raises(so.errors.BudgetExceeded):
         NaiveBayes(5, 1e-6, bounds=(0, 1), classes=[0, 1], ledger=ledger).fit(x, y)
     ledger.close()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 17, 64, 257])
+def test_no_other_row_changes_a_score_or_a_lattice_vector(rows: int) -> None:
+    """Bit for bit: what a row adds is a function of the row alone, also where matrix products round."""
+    rng = np.random.default_rng(rows)
+    x = rng.random((rows, 7)) * rng.choice([1e-9, 1.0, 3.0], (rows, 1))
+    weights = rng.normal(size=(3, 7)) * 10.0 ** rng.integers(-6, 6)
+    whole = bounded_rows.on_lattice(x, 1.7)
+    most = 7 * 3.0 * bounded_rows.SCALE
+    scores = bounded_rows.exact_scores(whole, weights, most)
+    for row in range(rows):
+        alone = bounded_rows.on_lattice(x[row : row + 1], 1.7)
+        assert np.array_equal(alone[0], whole[row])
+        assert np.array_equal(bounded_rows.exact_scores(alone, weights, most)[0], scores[row])
+    assert (np.sqrt(np.square(whole).sum(1)) <= 1.7 * bounded_rows.SCALE).all()
+    exact = whole.astype(object) @ weights.T.astype(object)
+    assert np.allclose(scores, exact.astype(float), rtol=1e-15, atol=most**2 * 2.0**-51 * np.abs(weights).sum(1).max())
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        (learn.LogisticRegression, {"steps": 0}),
+        (learn.LogisticRegression, {"clip": 0}),
+        (learn.LogisticRegression, {"clip": float("nan")}),
+        (learn.LogisticRegression, {"learning_rate": -1}),
+        (learn.LogisticRegression, {"momentum": 1}),
+        (learn.NaiveBayes, {"row_norm": 0}),
+        (learn.LinearRegression, {"row_norm": float("inf")}),
+        (learn.PCA, {"row_norm": -1}),
+        (learn.PCA, {"n_components": 0}),
+        (learn.KMeans, {"rounds": 2.5}),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_before_the_charge(model: Any, wrong: dict[str, Any]) -> None:
+    data = so.Dataset(pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5})
+    with so.Session(data) as session:
+        given: dict[str, Any] = {"bounds": (0, 1), "ledger": session.ledger, **wrong}
+        if model in (learn.LogisticRegression, learn.NaiveBayes):
+            given["classes"] = [0, 1]
+        if model is learn.LinearRegression:
+            given["target_bounds"] = (0, 1)
+        with pytest.raises(so.errors.InvalidInput):
+            model(**given).fit(np.zeros((4, 2)), np.array([0, 1, 0, 1]))
+        assert session.receipts == ()
+
+
+def test_a_fit_that_fails_is_forfeited(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = so.Dataset(pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5})
+    monkeypatch.setattr(learn.PCA, "_finish", lambda *_: 1 / 0)
+    with so.Session(data) as session:
+        with pytest.raises(ZeroDivisionError):
+            learn.PCA(bounds=(0, 1), ledger=session.ledger).fit(np.zeros((4, 2)))
+        assert [payment.status for payment in session.ledger.payments] == ["forfeited"]
+
+
+MODELS: dict[str, Any] = {
+    "LogisticRegression": lambda: learn.LogisticRegression(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2], steps=9, **more),
+    "LinearRegression": lambda: learn.LinearRegression(5, 1e-5, bounds=(-10, 10), target_bounds=(-9, 9)),
+    "NaiveBayes": lambda: learn.NaiveBayes(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2]),
+    "PCA": lambda: learn.PCA(1, 5, 1e-5, bounds=(-10, 10)),
+    "KMeans": lambda: learn.KMeans(2, 5, 1e-5, bounds=(-10, 10)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "cell", ["a text", None, [1, 2], float("nan"), 10**400, 1e308, b"x", 1j], ids=lambda cell: str(cell)[:8]
+)
+def test_no_cell_stops_a_fit(name: str, cell: Any) -> None:
+    """Whether a fit fails must not tell of one cell."""
+    x: list[list[Any]] = [[0.5, 1], [0.25, 2], [0.125, 0]]
+    y: list[Any] = [0, 1, 2]
+    model = MODELS[name]()
+    model.fit([*x, [cell, 1.0]], [*y, 0])
+    model.fit([*x, [0.5, 1.0]], [*y, cell])
+    odd = np.empty((4, 2), object)
+    odd[:] = 0.5
+    odd[3, 1] = cell
+    model.fit(odd, np.array([0, 1, 2, 1]))
+    targets = np.empty(4, object)
+    targets[:] = [*y, cell]
+    model.fit(np.full((4, 2), 0.5), targets)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nobody_is_enough(name: str) -> None:
+    """A refusal of no rows would tell whether somebody is there."""
+    MODELS[name]().fit(np.zeros((0, 2)), np.zeros(0, int))
+
+
+CANNOT = {
+    "check_fit_idempotent": "noise is drawn anew",
+    "check_pipeline_consistency": "noise is drawn anew",
+    "check_transformer_general": "noise is drawn anew",
+    "check_transformer_data_not_an_array": "noise is drawn anew",
+    "check_classifier_data_not_an_array": "noise is drawn anew",
+    "check_regressor_data_not_an_array": "noise is drawn anew",
+    "check_regressors_int": "noise is drawn anew",
+    "check_supervised_y_2d": "noise is drawn anew",
+    "check_regressors_train": "some rows are too few for their noise",
+    "check_classifiers_train": "some rows are too few for their noise",
+    "check_decision_proba_consistency": "scores of noise alone have ties",
+    "check_classifiers_classes": "classes are declared, not those of the data",
+    "check_classifiers_one_label": "classes are declared, not those of the data",
+    "check_classifiers_regression_target": "classes are declared, not those of the data",
+    "check_estimators_nan_inf": "an error would tell of one cell",
+    "check_supervised_y_no_nan": "an error would tell of one cell",
+    "check_dtype_object": "an error would tell of one cell",
+    "check_estimators_empty_data_messages": "an error would tell that nobody is there",
+    "check_fit_score_takes_y": "which cluster a row is in is private",
+    "check_clustering": "which cluster a row is in is private",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scikit_learn_finds_estimators_that_do_what_privacy_allows(name: str) -> None:
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = checks.check_estimator(MODELS[name](), expected_failed_checks=CANNOT, on_fail=None, on_skip=None)
+    failed = {f"{one['check_name']}: {one['exception']}"[:300] for one in found if one["status"] == "failed"}
+    assert failed == set()
+    assert sum(one["status"] == "passed" for one in found) >= 30
