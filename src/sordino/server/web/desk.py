@@ -70,6 +70,7 @@ class Desk:
         for link in self.links.values():
             if (begin := getattr(link, "start", None)) is not None:  # a link to another process keeps a connection
                 begin()
+        self.planner.warm()
         for question in self.store.waiting(status="accepted"):
             if question.dataset in self.links:
                 self._begin(question)
