@@ -30,7 +30,7 @@ async def show(visit: Visit) -> Values | Response:
             facts["about"] = protected(facts["tables"])
             if asks(who):
                 facts["bar"] = budget_view(visit.desk, who, name)
-            whole = visit.desk.budget(who, name).get("whole")
+            whole = visit.desk.account(who, name).get("whole")
             facts["left"] = whole.get("left_share") if isinstance(whole, Mapping) else None
         shown.append(facts)
     return {"datasets": shown, "asks": asks(who)}
