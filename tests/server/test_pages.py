@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import sqlite3
 from collections.abc import Iterator
@@ -11,14 +12,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from server.house import COUNT, House, add, house, visits
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.answer.answer import Answer
+from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
 from sordino.plan.plan import make_plan, price_curve
+from sordino.privacy.budget import Budget
+from sordino.query.aggregates.estimates import Estimates
 from sordino.query.front.sql import parse
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.policy import Policy
@@ -26,6 +30,7 @@ from sordino.server.accounts.secrets_of_people import LINK
 from sordino.server.accounts.store import Pin, Store
 from sordino.server.web.planning import curve, preview, sketch
 from sordino.server.web.sessions import form_key
+from sordino.server.web.site.answer_view import view
 from sordino.server.web.site.login import _own_address
 
 WARDS = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -305,6 +310,45 @@ def test_refusals_say_where_they_are(sql: str, at: str, instead: str) -> None:
     assert error.place is not None
     assert sql[slice(*error.place)] == at
     assert error.instead == instead
+
+
+def test_who_has_no_budget_is_told_so_and_an_admin_sees_no_dataset() -> None:
+    with house() as home:
+        home.link.session.ledger.allot("other", Budget(1))
+        who = logged_in(home)
+        assert "You have no budget here" in home.http.get("/", headers=who[0]).text
+        assert home.http.get("/workbench/visits", headers=who[0]).status_code == 200
+        assert "sub-budgets" in send(home, "/workbench/visits/study", who, sql=COUNT, what="curve").json()["problem"]["rule"]
+        admin = home.http.get("/", headers=logged_in(home, "admin")[0]).text
+        assert "No dataset is open to you" in admin
+        assert "ward" not in admin
+
+
+def test_a_long_answer_is_shown_in_part_and_given_whole() -> None:
+    numbers = np.arange(5000.0)
+    keys = KeyColumn("k", tuple(range(5000)))
+    answer = Answer((keys, EstimateColumn("n", Estimates(numbers, numbers - 1, numbers + 1))))
+    shown = view(answer)
+    assert (len(shown.rows), shown.total, len(shown.chart["columns"][1]["value"])) == (1000, 5000, 1000)
+    assert shown.meaning.startswith("5,000 groups.")
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "told"),
+    [
+        ([7.0], [5.0], [9.0], "n is about 7.0: the noise leaves it between 5.0 and 9.0"),
+        ([7.0], [7.0], [7.0], "n is 7, without any noise"),
+        ([math.nan], [math.nan], [math.nan], "There is no number to give"),
+        ([10.0, 1.0], [9.0, 0.0], [11.0, 2.0], "A has the largest n"),
+        ([10.0, 9.5], [9.0, 8.5], [11.0, 10.5], "cannot be told"),
+        ([math.nan, 9.5], [math.nan, 8.5], [math.nan, 10.5], "2 groups"),
+        ([], [], [], "No group has enough people"),
+    ],
+)
+def test_what_an_answer_means(values: list[float], low: list[float], high: list[float], told: str) -> None:
+    column = EstimateColumn("n", Estimates(*(np.array(each) for each in (values, low, high))))
+    keys = (KeyColumn("ward", ("A", "B")[: len(values)]),) if len(values) != 1 else ()
+    assert told in view(Answer((*keys, column)), "patient").meaning
 
 
 def test_an_account_of_all_roles_has_all_pages(home: House) -> None:

@@ -9,21 +9,26 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.answer.text import key_text, number, percent, spread
 
 __all__ = ["AnswerView", "view"]
 
 _LONGEST = 60
+_MOST = 1000
+"""Rows that a page shows; files have all of them."""
 
 
 @dataclass(frozen=True)
 class AnswerView:
-    """What pages show of an answer. `chart` is read by chart.js; `rows` are cells of (text, spread, is a number)."""
+    """What pages show of an answer. `chart` is read by chart.js; `rows` are the first, as texts, spreads and numbers."""
 
     names: tuple[str, ...]
     numeric: tuple[bool, ...]
     rows: list[list[tuple[str, str, float | None]]]
+    total: int
     confidence: str
     meaning: str
     notes: tuple[str, ...]
@@ -33,11 +38,19 @@ class AnswerView:
 
 def view(answer: Answer, person: str | None = None) -> AnswerView:
     """All of it; `person` is what a protected person is called."""
-    columns = [_cells(column) for column in answer.columns]
-    rows = [list(cells) for cells in zip(*columns, strict=True)]
+    few = answer.take(np.arange(min(len(answer), _MOST)))
+    rows = [list(cells) for cells in zip(*map(_cells, few.columns), strict=True)]
     numeric = tuple(isinstance(column, EstimateColumn) for column in answer.columns)
     return AnswerView(
-        answer.names, numeric, rows, percent(answer), _meaning(answer, person), answer.notes, answer.privacy, _chart(answer)
+        answer.names,
+        numeric,
+        rows,
+        len(answer),
+        percent(answer),
+        _meaning(answer, person),
+        answer.notes,
+        answer.privacy,
+        _chart(few),
     )
 
 

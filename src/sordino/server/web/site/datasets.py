@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import Response
 
+from sordino.accounting.budget_share import left_share
 from sordino.server.accounts.people import Principal, Role
 from sordino.server.web.site.budget_view import budget_view
 from sordino.server.web.site.visit import Values, Visit, go_to
@@ -20,7 +21,7 @@ async def show(visit: Visit) -> Values | Response:
     if who is None:
         return go_to("login")
     shown: list[Mapping[str, Any]] = []
-    for each in visit.desk.datasets(who):
+    for each in visit.desk.datasets(who) if who.person.roles != {Role.admin} else ():
         if not isinstance(each, Mapping):
             continue
         name, ready = str(each["name"]), each.get("state") != "starting"
@@ -30,8 +31,8 @@ async def show(visit: Visit) -> Values | Response:
             facts["about"] = protected(facts["tables"])
             if asks(who):
                 facts["bar"] = budget_view(visit.desk, who, name)
-            whole = visit.desk.account(who, name).get("whole")
-            facts["left"] = whole.get("left_share") if isinstance(whole, Mapping) else None
+            if who.person.roles & {Role.owner, Role.auditor}:
+                facts["left"] = left_share(visit.desk.link(who, name).facts().meters[None])
         shown.append(facts)
     return {"datasets": shown, "asks": asks(who)}
 

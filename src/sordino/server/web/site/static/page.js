@@ -54,6 +54,7 @@ export async function study(dataset, fields, signal) {
   const body = new URLSearchParams({ ...fields, form_key: key });
   const reply = await fetch(`/workbench/${encodeURIComponent(dataset)}/study`, { method: "POST", body, signal, cache: "no-store" });
   const told = await reply.json();
+  if (reply.status === 401) throw Object.assign(new Error("logged out"), { problem: { rule: "you are logged out", hint: "Log in again in another window: what you wrote stays here." } });
   if (told.found !== undefined) return told.found;
   throw Object.assign(new Error("refused"), { problem: told.problem || told });
 }

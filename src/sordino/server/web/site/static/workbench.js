@@ -160,8 +160,8 @@ function show(value, source) {
   if (source !== "slider") slider.value = String(Math.round((1000 * (Math.log(epsilon) - low)) / (high - low)));
   const [takes, name] = [takesAt(epsilon), measured()];
   const error = name ? errorAt(epsilon, name) : null;
-  if (source !== "share") share.value = takes ? String(Number((100 * takes).toPrecision(2))) : "";
-  if (source !== "within") within.value = error ? String(Number(error.toPrecision(2))) : "";
+  if (source !== "share") share.value = takes ? inLocale(100 * takes) : "";
+  if (source !== "within") within.value = error ? inLocale(error) : "";
   within.disabled = !name;
   slider.setAttribute("aria-valuetext", `${error ? `${name} within ± ${shown(error, error, error >= 10)}, ` : ""}${percent(takes)} of my budget`);
   said.replaceChildren(...(error ? [make("strong", {}, `± ${shown(error, error, error >= 10)}`), ` for ${name}, `] : []), make("strong", {}, percent(takes)), " of your budget, epsilon ", String(epsilon));
@@ -211,7 +211,13 @@ async function study() {
     points = found.map((point) => ({ ...point, price: ratio(point.epsilon) })).filter((point) => point.takes > 0);
     tell(null);
     byId("pricing").hidden = !points.length;
-    if (!points.length) { ask.disabled = false; said.textContent = "It is free."; return; }
+    if (!points.length) {
+      ask.disabled = false;
+      epsilonField.value ||= "1";
+      same.textContent = "It is free: it is about public tables only.";
+      same.hidden = false;
+      return;
+    }
     which.replaceChildren(...names().map((name) => make("option", { value: name }, name)));
     byId("within-of").hidden = names().length < 2;
     mark = drawCurve(byId("curve"), points.map((point) => ({ takes: point.takes, error: point.errors[measured()] })), measured(), percent);
@@ -236,6 +242,7 @@ const ratio = (text) => { const [over, under] = String(text).split("/").map(Numb
 /** Whether it was answered before at this price. */
 async function known(signal) {
   const found = await find("preview", { epsilon: epsilonField.value }, signal);
+  same.textContent = "You asked this before at this price: it is free.";
   same.hidden = !found.answered_before;
 }
 let asked;
@@ -246,7 +253,17 @@ slider.addEventListener("input", () => {
   show(Math.exp(low + (slider.value / 1000) * (high - low)), "slider");
   knownSoon();
 });
-const read = (field) => Number(field.value.trim().replace(",", "."));
+const parts = new Intl.NumberFormat().formatToParts(12345.6);
+const [group, point] = ["group", "decimal"].map((type) => parts.find((part) => part.type === type)?.value ?? "");
+const inLocale = (value) => new Intl.NumberFormat(undefined, { maximumSignificantDigits: 2, useGrouping: false }).format(value);
+
+/** A number as the reader writes it; NaN rather than a guess. */
+function read(field) {
+  const text = field.value.trim();
+  const whole = group && text.split(point)[0].split(group);
+  if (whole && whole.length > 1 && whole.slice(1).every((each) => each.length === 3)) return Number(text.replaceAll(group, "").replace(point, "."));
+  return Number(text.replace(point, "."));
+}
 within.addEventListener("change", async () => {
   const error = read(within);
   if (!(error > 0)) return;
@@ -261,10 +278,15 @@ share.addEventListener("change", () => {
   if (wanted > 0) show(between(wanted, (point) => point.takes, priceOf), "share");
   knownSoon();
 });
-epsilonField.addEventListener("change", () => { show(read(epsilonField), "field"); knownSoon(); });
+epsilonField.addEventListener("change", () => { show(ratio(epsilonField.value.trim()), "field"); knownSoon(); });
 which.addEventListener("change", () => {
   mark = drawCurve(byId("curve"), points.map((point) => ({ takes: point.takes, error: point.errors[measured()] })), measured(), percent);
   show(epsilon);
+});
+form.addEventListener("keydown", (event) => {  // Enter in a field is no order to pay
+  if (event.key !== "Enter" || event.target.tagName !== "INPUT") return;
+  event.preventDefault();
+  event.target.dispatchEvent(new Event("change", { bubbles: true }));
 });
 form.addEventListener("submit", () => { ask.textContent = "Asking …"; setTimeout(() => { ask.disabled = true; }); });
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
