@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -129,3 +130,8 @@ def test_who_has_no_part_of_the_budget_still_sees_pages(home: House) -> None:
     for path in ("/", "/owner", "/owner/visits", "/audit", "/audit/visits", "/agents", "/tokens"):
         assert home.get("both", path).status_code == 200, path
     assert "You have no budget here" in home.get("other", "/").text
+
+
+@pytest.mark.parametrize(("path", "here"), [("/", "/"), ("/owner/visits", "/owner"), ("/audit/visits", "/audit")])
+def test_the_menu_shows_where_one_is(home: House, path: str, here: str) -> None:
+    assert re.findall(r'<a href="([^"]+)" aria-current="page">', home.get("owner", path).text) == [here]
