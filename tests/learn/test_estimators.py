@@ -245,7 +245,7 @@ def test_a_fit_that_fails_is_forfeited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MODELS: dict[str, Any] = {
-    "LogisticRegression": lambda: learn.LogisticRegression(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2], steps=9, **more),
+    "LogisticRegression": lambda: learn.LogisticRegression(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2], steps=9),
     "LinearRegression": lambda: learn.LinearRegression(5, 1e-5, bounds=(-10, 10), target_bounds=(-9, 9)),
     "NaiveBayes": lambda: learn.NaiveBayes(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2]),
     "PCA": lambda: learn.PCA(1, 5, 1e-5, bounds=(-10, 10)),
@@ -254,9 +254,7 @@ MODELS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(
-    "cell", ["a text", None, [1, 2], float("nan"), 10**400, 1e308, b"x", 1j], ids=lambda cell: str(cell)[:8]
-)
+@pytest.mark.parametrize("cell", ["text", None, [1], math.nan, 10**400, 1e308, b"x", 1j], ids=lambda cell: str(cell)[:8])
 def test_no_cell_stops_a_fit(name: str, cell: Any) -> None:
     """Whether a fit fails must not tell of one cell."""
     x: list[list[Any]] = [[0.5, 1], [0.25, 2], [0.125, 0]]

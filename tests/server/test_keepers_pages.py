@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from server.house import COUNT, House, house
+from server.house import COUNT, House, add, house
 from sordino.ledger.public_log import fork_findings
-from sordino.server.accounts.people import EVERYWHERE, Scope
+from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.rights import RIGHTS
 
 PAGES = [name for name, right in RIGHTS.items() if right.path.startswith(("/owner/{", "/audit/{"))]
@@ -119,3 +120,18 @@ def test_a_log_that_forgot_or_changed_entries_is_told(home: House) -> None:
     cut = replace(longer, signature=log.key.id + log._signing.sign(longer.body.encode()))
     assert "cut short" in fork_findings(now, path, cut, log.key)[0]
     assert "signature" in fork_findings(replace(now, size=now.size + 1), path, signed, log.key)[0]
+
+
+def test_who_has_no_part_of_the_budget_still_sees_pages(home: House) -> None:
+    """Also an owner who asks: their own part is another matter than the whole."""
+    home.put("owner", "/v1/datasets/visits/allotments/analyst", {"epsilon": 2})
+    home.tokens["both"] = add(home.store, "both", Role.owner, Role.analyst)
+    assert home.get("both", "/v1/datasets/visits/budget").status_code == 422
+    for path in ("/", "/owner", "/owner/visits", "/audit", "/audit/visits", "/agents", "/tokens"):
+        assert home.get("both", path).status_code == 200, path
+    assert "You have no budget here" in home.get("other", "/").text
+
+
+@pytest.mark.parametrize(("path", "here"), [("/", "/"), ("/owner/visits", "/owner"), ("/audit/visits", "/audit")])
+def test_the_menu_shows_where_one_is(home: House, path: str, here: str) -> None:
+    assert re.findall(r'<a href="([^"]+)" aria-current="page">', home.get("owner", path).text) == [here]

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from server.browser.asking import asked, posted, sent
 from server.browser.site import NASTY, Site
-from server.browser.visitor import Visitors, clean
+from server.browser.visitor import Visitors, clean, harmless
 from sordino.query.dataset import Dataset
 from sordino.server.accounts.people import Role
 from sordino.server.accounts.rights import RIGHTS
@@ -201,7 +201,7 @@ def test_names_that_look_like_markup_stay_text(visitors: Visitors, pages: Site) 
     for address in ("/owner/nasty", "/audit/nasty", "/agents", "/v1/datasets/nasty/report"):
         page.goto(address)
         assert NASTY in page.inner_text("main"), address
-        clean(page, dark=False)
+        harmless(page)
     page.goto("/declare")
     page.get_by_label("Name of the table").fill(NASTY)
     page.get_by_label("Name of the file").fill("x.csv")
@@ -209,7 +209,7 @@ def test_names_that_look_like_markup_stay_text(visitors: Visitors, pages: Site) 
     page.get_by_role("button", name="Go on").click()
     page.get_by_role("button", name="Show what it means").click()
     assert NASTY in page.inner_text("#toml")
-    clean(page, dark=False)
+    harmless(page)
 
 
 FORMS = sorted(

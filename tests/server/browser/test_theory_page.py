@@ -7,7 +7,7 @@ from fractions import Fraction
 from playwright.sync_api import Page, expect
 
 import sordino as so
-from server.browser.visitor import Visitors, clean
+from server.browser.visitor import Visitors, clean, harmless
 
 
 def path(page: Page, name: str) -> str:
@@ -37,7 +37,7 @@ def test_a_slider_moves_the_curves_and_the_numbers_by_keyboard(visitors: Visitor
     page.keyboard.press("End")
     exact = (1000 * so.LaplaceLoss(Fraction(1, 10))).epsilon(1e-6)
     expect(page.locator("#many-exact-number")).to_have_text(f"{exact:.3g}".replace(".", ","))
-    clean(page, dark=False)
+    harmless(page)
 
 
 def test_every_control_of_every_lesson_works(visitors: Visitors) -> None:

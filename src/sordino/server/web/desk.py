@@ -173,16 +173,21 @@ class Desk:
     def budget(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is left for somebody; for those who answer for the dataset also the whole, and everybody's part."""
         facts, policy = self.link(who, dataset).facts(), self.store.policy(dataset)
-        told: dict[str, JSON] = {"dataset": dataset, "dry_run": facts.dry_run}
-        if who.person.roles & {Role.owner, Role.auditor}:
-            told["whole"] = meter_view(facts.meters[None])
-            told["by_analyst"] = {name: meter_view(meter) for name, meter in facts.meters.items() if name is not None}
+        told: dict[str, JSON] = {"dataset": dataset, "dry_run": facts.dry_run, **self.account(who, dataset)}
         if who.person.roles & {Role.analyst, Role.agent}:
             caps = self._caps(who, dataset, policy)
             told |= meter_view(facts.meter(who.name))
             told |= {"per_question": _said(caps.per_question), "per_day": _said(caps.per_day)}
             told["spent_today"] = str(self.store.spent_today(dataset, who.name))
         return told
+
+    def account(self, who: Principal, dataset: str) -> dict[str, JSON]:
+        """For those who answer for a dataset: the whole budget, and everybody's part; nothing for others."""
+        meters = self.link(who, dataset).facts().meters
+        if not who.person.roles & {Role.owner, Role.auditor}:
+            return {}
+        parts: dict[str, JSON] = {name: meter_view(meter) for name, meter in meters.items() if name is not None}
+        return {"whole": meter_view(meters[None]), "by_analyst": parts}
 
     def _caps(self, who: Principal, dataset: str, policy: Policy) -> Caps:
         return self.store.caps(dataset, who.name) or policy.caps

@@ -56,7 +56,7 @@ def _agents(visit: Visit) -> dict[str, Any]:
             continue
         name = str(each["name"])
         names.append(name)
-        parts = visit.desk.budget(who, name).get("by_analyst")
+        parts = visit.desk.account(who, name).get("by_analyst")
         for agent in agents:
             if agent.sees(name):
                 part = parts.get(agent.name) if isinstance(parts, Mapping) else None

@@ -22,7 +22,7 @@ async def show(visit: Visit) -> Values:
     for each in visit.desk.datasets(visit.who):
         if isinstance(each, Mapping):
             ready = each.get("state") != "starting"
-            found.append({**each, "whole": visit.desk.budget(visit.who, str(each["name"]))["whole"] if ready else None})
+            found.append({**each, "whole": visit.desk.account(visit.who, str(each["name"]))["whole"] if ready else None})
     return {"datasets": found}
 
 
@@ -80,5 +80,5 @@ async def _ledger(visit: Visit, result: Mapping[str, Any] | None = None) -> Valu
     return {
         "dataset": name, "charges": rows[::-1], "older": (rows[0]["number"] if rows else start + 1) if more else None,
         "key": log["key"], "checkpoint": signed, "signed": signed.signed_by(VerifyingKey.of(str(log["key"]))),
-        "whole": visit.desk.budget(who, name)["whole"], "result": result,
+        "whole": visit.desk.account(who, name)["whole"], "result": result,
     }  # fmt: skip

@@ -46,7 +46,7 @@ async def show(visit: Visit) -> Values:
     for each in visit.desk.datasets(visit.who):
         if isinstance(each, Mapping):
             name, ready = str(each["name"]), each.get("state") != "starting"
-            whole = visit.desk.budget(visit.who, name)["whole"] if ready else None
+            whole = visit.desk.account(visit.who, name)["whole"] if ready else None
             found.append({**each, "whole": whole, "waiting": len(visit.store.waiting(name))})
     return {"datasets": found}
 
@@ -54,7 +54,7 @@ async def show(visit: Visit) -> Values:
 async def dataset(visit: Visit) -> Values:
     """One dataset: its budget and everybody's part, what waits, the rules, the people, the declaration."""
     name, who = visit.part("dataset"), visit.who
-    described, budget = visit.desk.describe(who, name), visit.desk.budget(who, name)
+    described, budget = visit.desk.describe(who, name), visit.desk.account(who, name)
     people = [each for each in visit.store.people() if each.active and each.sees(name)]
     askers = [each for each in people if each.roles & {Role.analyst, Role.agent}]
     parts = budget.get("by_analyst")

@@ -99,7 +99,7 @@ class Site:
     ) -> Response:
         who = request.state.who
         menu = [
-            (RIGHTS[name].path, one.menu, one is page or request.url.path.startswith(RIGHTS[name].path.rstrip("/") + "/"))
+            (RIGHTS[name].path, one.menu, one is page or _is_within(request.url.path, RIGHTS[name].path))
             for name, one in PAGES.items()
             if one.menu and (RIGHTS[name].roles is None or (isinstance(who, Principal) and RIGHTS[name].allows(who)))
         ]  # fmt: skip
@@ -108,6 +108,11 @@ class Site:
             "form_field": FORM_FIELD, "path": request.url.path, "address": f"{request.url.scheme}://{request.url.netloc}",
         }  # fmt: skip
         return Response(rendered(template, {**around, **values}), status, media_type="text/html")
+
+
+def _is_within(path: str, menu: str) -> bool:
+    """Whether a page belongs to an entry of the menu; every path is within "/", which says nothing."""
+    return menu != "/" and path.startswith(f"{menu}/")
 
 
 _WITHOUT_KEY = frozenset(("login_form", "logout_form"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from fastapi import Response
@@ -19,8 +20,8 @@ __all__ = ["numbers", "show"]
 _TITLES = {
     "curves": "Two curves", "region": "The region delta", "loss": "The loss", "coins": "Coins", "many": "Many answers",
 }  # fmt: skip
-_one_at_a_time = asyncio.Lock()
-"""Whoever drags a slider keeps at most one thread busy, and nobody can do more by asking as a stranger."""
+_drawer = ThreadPoolExecutor(1, "theory")
+"""Strangers who drag sliders keep one thread busy, and none that others need."""
 
 
 async def show(visit: Visit) -> Values:
@@ -46,5 +47,4 @@ async def numbers(visit: Visit) -> Response:
 
 
 async def _drawn(lesson: Lesson, places: dict[str, int]) -> Drawing:
-    async with _one_at_a_time:
-        return await asyncio.to_thread(lesson_drawn, lesson, places)
+    return await asyncio.get_running_loop().run_in_executor(_drawer, lesson_drawn, lesson, places)
