@@ -109,6 +109,8 @@ class _Filter(Account, ABC):
         rows = zip(_NAMES, self.caps.meters, charge.meters, left.meters, strict=True)
         meters = [(name, cost, rest) for name, cap, cost, rest in rows if cap is not None]
         hint = "Lower epsilon or ask for a wider interval."
+        if not any(left.meters):
+            hint = "The budget is used up, and only its owner can raise it."
         if len(meters) > 1:
             from sordino.accounting.budget_share import left_share, percent, taken_share
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -238,7 +239,9 @@ def load(path: str | os.PathLike[str]) -> Dataset:
 def _parsed(file: Path) -> dict[str, Any]:
     # Only a .toml is opened: the complaint of a parser about a data file would quote the data.
     if not file.name.lower().endswith(".toml"):
-        hint = "Write one with Dataset.schema_stub, or declare in Python: so.Dataset(source, unit=..., columns=...)."
+        hint = "Pass visits.toml or the like; `sordino init visits.parquet` writes one."
+        if database_kind(str(file)) is not None or source_kind(file) is not None:
+            hint = f"Write one with `sordino init {shlex.quote(str(file))}`, or declare in Python: so.Dataset({str(file)!r}, unit=...)."
         raise InvalidDeclaration(show(file.name), "a declaration is a file that ends in .toml", hint)
     try:
         if file.stat().st_size > _LONGEST_FILE:
