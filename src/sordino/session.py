@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.charge import Charge
@@ -32,7 +32,7 @@ from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
 from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import completed, public_tables
-from sordino.errors import EngineFailed, InvalidInput, SordinoError
+from sordino.errors import EngineFailed, InvalidInput, SordinoError, no_attribute
 from sordino.ledger.ledger import Ledger, Paid
 from sordino.ledger.receipt import Receipt, Request, checked_analyst
 from sordino.plan.cost import Cost
@@ -120,6 +120,15 @@ class Asking:
         return Paid(receipt, stored)
 
 
+_OTHER_WORDS = {
+    **dict.fromkeys(("query", "execute", "ask", "select", "read_sql"), 'Write session.sql("SELECT ...", epsilon=0.1).'),
+    **dict.fromkeys(("tables", "columns", "schema"), "What is declared is session.dataset."),
+    **dict.fromkeys(("budget", "left", "remaining_budget", "epsilon"), "What is left is session.remaining."),
+    **dict.fromkeys(("explain", "cost", "price", "estimate"), 'Write session.preview("SELECT ...", epsilon=0.1).'),
+    **dict.fromkeys(("history", "log", "spent"), "All charges are session.receipts."),
+}
+
+
 class Session:
     """Questions about one dataset, within one budget.
 
@@ -154,9 +163,7 @@ class Session:
         deadline: Number | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
-            raise InvalidInput(
-                show(type(dataset).__name__), "a session needs a Dataset", "Pass Dataset.load('visits.toml')."
-            )
+            raise _no_dataset(dataset)
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
         opener = _opener(self.dataset, engine, memory, threads)
         self.analyst = None if analyst is None else checked_analyst(analyst)
@@ -183,6 +190,11 @@ class Session:
         other = copy.copy(self)
         other.analyst = checked_analyst(name)
         return other
+
+    if not TYPE_CHECKING:  # else every attribute would be one
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, _OTHER_WORDS)
 
     @takes_offer
     def sql(self, query: str, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
@@ -518,6 +530,16 @@ class Session:
         except SordinoError:  # closed, or its ledger cannot be read
             left = "nothing can be asked"
         return f"Session({', '.join(self.dataset.tables)}; {left})"
+
+
+def _no_dataset(given: object) -> InvalidInput:
+    """The refusal of something else in the place of a dataset; says how to make one of it."""
+    if isinstance(given, str | os.PathLike):
+        declared = f"{os.fspath(given)!r}" if str(given).lower().endswith(".toml") else None
+        hint = f"Pass so.Dataset.load({declared})." if declared else f"Declare it: so.Dataset({str(given)!r}, unit=...)."
+        return InvalidInput(show(str(given)), "a session needs a Dataset", hint)
+    hint = "Declare who is protected: so.Dataset(table, unit=..., columns=...), or so.Dataset.load('visits.toml')."
+    return InvalidInput(f"an object of type {type(given).__name__}", "a session needs a Dataset", hint)
 
 
 def _opener(dataset: Dataset, engine: Opener | None, memory: str | None, threads: int | None) -> Opener:

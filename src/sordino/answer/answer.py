@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sordino.errors import InvalidInput
+from sordino.errors import InvalidInput, no_attribute
 from sordino.privacy.exact import Number
 from sordino.privacy.picture import Picture, drawn
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from sordino.ledger.receipt import Receipt
 
 __all__ = ["Answer", "EstimateColumn", "KeyColumn", "ValueColumn", "nonnegative", "whole", "within"]
+
+
+_OTHER_WORDS = {
+    **dict.fromkeys(("df", "to_df", "as_df", "dataframe", "to_frame", "pandas"), "Write answer.to_pandas()."),
+    **dict.fromkeys(("rows", "records", "to_list", "fetchall"), "Write list(answer): one dict for each group."),
+    **dict.fromkeys(("value", "values", "result", "item"), 'Values of a column are answer["n"].'),
+    **dict.fromkeys(("save", "write", "write_csv", "to_excel"), "Write answer.to_csv(): the text of a CSV file."),
+}
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,13 @@ class Answer:
             if isinstance(column, EstimateColumn):
                 labels[column.name] = (_free(f"{column.name}_low", taken), _free(f"{column.name}_high", taken))
         object.__setattr__(self, "_labels", labels)
+
+    if not TYPE_CHECKING:  # else every attribute would be one
+
+        def __getattr__(self, name: str) -> Any:
+            if name in [column.name for column in vars(self).get("columns", ())]:
+                raise no_attribute(self, name, {name: f"Its values are answer[{name!r}]."})
+            raise no_attribute(self, name, _OTHER_WORDS)
 
     @property
     def names(self) -> tuple[str, ...]:

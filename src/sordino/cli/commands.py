@@ -28,6 +28,7 @@ from sordino.cli import (
 )
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
+from sordino.errors import InvalidInput
 
 __all__ = ["app"]
 
@@ -35,6 +36,14 @@ _ORDER = (
     "init", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
     "explain", "plan", "audit", "serve", "mcp", "docs", "version",
 )  # fmt: skip
+_OTHER_WORDS = {
+    **dict.fromkeys(("ask", "sql", "select", "run"), 'query visits.toml "SELECT ..." --epsilon 0.1'),
+    **dict.fromkeys(("price", "cost", "estimate"), 'preview visits.toml "SELECT ..." --epsilon 0.1'),
+    **dict.fromkeys(("validate", "lint", "verify"), "check visits.toml"),
+    **dict.fromkeys(("spent", "left", "remaining"), "budget visits.toml"),
+    **dict.fromkeys(("new", "create", "declare", "schema"), "init visits.parquet"),
+    "help": "--help",
+}
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
 )
@@ -45,6 +54,11 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in _OTHER_WORDS and self.get_command(ctx, args[0]) is None:
+            raise InvalidInput(args[0], "there is no such command", f"Write: sordino {_OTHER_WORDS[args[0]]}")
+        return super().resolve_command(ctx, args)
 
     def main(
         self,

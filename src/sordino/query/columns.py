@@ -216,8 +216,9 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 def column(place: Place, value: Any) -> Column:
     """One column as declared."""
-    if isinstance(value, str):
-        hint = f'Write {place.keys[-1]} = {{ type = "%s" }}.' % (_kind(value) or "text")
+    if isinstance(value, str | type):
+        likely = _kind(value if isinstance(value, str) else value.__name__) or "text"
+        hint = f'Write {place.keys[-1]} = {{ type = "{likely}" }}.' if place.file else f'Pass {{"type": "{likely}"}}.'
         raise place.wrong(value, "a column is described by a section", hint)
     entries = section(place, value)
     if "type" not in entries:

@@ -241,7 +241,8 @@ def _parsed(file: Path) -> dict[str, Any]:
     if not file.name.lower().endswith(".toml"):
         hint = "Pass visits.toml or the like; `sordino init visits.parquet` writes one."
         if database_kind(str(file)) is not None or source_kind(file) is not None:
-            hint = f"Write one with `sordino init {shlex.quote(str(file))}`, or declare in Python: so.Dataset({str(file)!r}, unit=...)."
+            in_python = f"so.Dataset({str(file)!r}, unit=...)"
+            hint = f"Write one with `sordino init {shlex.quote(str(file))}`, or declare it in Python: {in_python}."
         raise InvalidDeclaration(show(file.name), "a declaration is a file that ends in .toml", hint)
     try:
         if file.stat().st_size > _LONGEST_FILE:

@@ -26,6 +26,10 @@ __all__ = ["Place", "check_names", "closest", "count", "key_text", "name_fault",
            "whole_number", "yes_or_no"]  # fmt: skip
 
 _LONGEST_NAME, _MOST_ROWS = 200, 10**9
+_PASSED: Mapping[tuple[str, ...], str] = {
+    ("budget",): "Pass budget=so.Budget(1, 1e-6), or a dict with epsilon and delta.",
+    ("columns",): 'Pass a dict such as {"age": {"type": "int", "min": 0, "max": 110}}.',
+}
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ def closest(word: str, known: Iterable[str]) -> str:
 def section(place: Place, value: Any, known: Sequence[str] | None = None) -> dict[str, Any]:
     """A section with text keys, all of them known unless any name may stand there."""
     if not isinstance(value, Mapping):
-        example = "Write it as { key = value }." if place.file else "Pass a dict."
+        example = "Write it as { key = value }." if place.file else _PASSED.get(place.keys[-1:], "Pass a dict.")
         raise place.wrong(value, "a section with keys belongs here", example)
     for key in value:
         if not isinstance(key, str):

@@ -267,5 +267,5 @@ def _frame(place: Place, value: Any) -> Any:
     rule = "a source is the path of a file, a pandas or polars DataFrame, or a pyarrow Table"
     hint = "Collect it first: source.collect()." if type(value).__name__ == "LazyFrame" else "Pass one of these."
     if isinstance(value, Mapping):
-        hint = "Pass several tables as tables={...}."
+        hint = "Make a DataFrame of it; several tables are passed as tables={...}."
     raise place.wrong(value, rule, hint)

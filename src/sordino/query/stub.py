@@ -123,6 +123,11 @@ def _data_file(path: object) -> Path:
         if isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", text):
             shown = "an address"  # which may hold a password
         hint = 'Pass "visits.parquet", "postgresql://analyst@db.example.org/hospital" or the like.'
+        ending = Path(text).suffix.lower() if isinstance(text, str) else ""
+        if ending == ".toml":
+            hint = f"It is a declaration already: `sordino check {text}` looks at it."
+        elif ending in (".xlsx", ".xls", ".ods", ".json", ".tsv", ".txt"):
+            hint = "Convert it to Parquet or CSV first."
         raise InvalidDeclaration(shown, rule, hint)
     try:
         found = Path(text).is_file()

@@ -17,7 +17,10 @@ _DATE_TEXTS = (
     "Write DATE_TRUNC('month', day) for months, or EXTRACT(month FROM day) for a part of a date.",
 )
 _TEXT_DATES = "text is not read as dates", "Declare the column as a date or datetime."
-_SHIFTS = "dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'; DATE_DIFF counts the days between two."
+_SHIFTS = (
+    "dates are not shifted",
+    "Compare with a date itself, such as DATE '2024-01-31'; DATE_DIFF counts the days between two.",
+)
 _BUCKETS = "it is not part of the supported SQL", "Write BUCKET(age, 10) for groups of width 10."
 _QUANTILES = "quantiles are written QUANTILE(x, level)", "Write QUANTILE(cost, 0.5), or MEDIAN(cost)."
 _REGEX = "LIKE and ILIKE are the only patterns", "Write name ILIKE 'a%'."
@@ -28,7 +31,9 @@ def _called(name: str, example: str) -> Reason:
 
 
 CALLS: Mapping[str, Reason] = {
-    **dict.fromkeys(("STRFTIME", "DATE_FORMAT", "TO_CHAR", "FORMAT_DATE", "FORMAT_DATETIME", "FORMAT_TIMESTAMP"), _DATE_TEXTS),
+    **dict.fromkeys(
+        ("STRFTIME", "DATE_FORMAT", "TO_CHAR", "FORMAT_DATE", "FORMAT_DATETIME", "FORMAT_TIMESTAMP"), _DATE_TEXTS
+    ),
     **dict.fromkeys(("TO_DATE", "TO_TIMESTAMP", "STRPTIME", "PARSE_DATE", "STR_TO_DATE"), _TEXT_DATES),
     **dict.fromkeys(("DATE_ADD", "DATEADD", "DATE_SUB", "DATESUB", "ADD_MONTHS"), _SHIFTS),
     **dict.fromkeys(("WIDTH_BUCKET", "NTILE", "CUT", "BIN"), _BUCKETS),
@@ -44,7 +49,10 @@ CALLS: Mapping[str, Reason] = {
 }
 """Functions by name, in capitals. They are refused only where no aggregate of that name is registered."""
 
-_DECLARED = "it asks nothing of the rows", "What is declared is shown by `sordino check visits.toml`, or print(session.dataset)."
+_DECLARED = (
+    "it asks nothing of the rows",
+    "What is declared is shown by `sordino check visits.toml`, or print(session.dataset).",
+)
 FIRST_WORDS: Mapping[str, Reason] = {
     **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA"), _DECLARED),
     "EXPLAIN": ("it asks nothing of the rows", "`sordino preview`, or session.preview(...), explains a question for free."),

@@ -29,7 +29,10 @@ texts take about one. So the work is linear, whatever the text."""
 
 _SETS = (exp.Cube, exp.Rollup, exp.GroupingSets)
 _MOST_CUBE, _MOST_SETS = 12, 4096
-_DISTINCT = "rows are never shown", "Write SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward: it lists the values, with counts."
+_DISTINCT = (
+    "rows are never shown",
+    "Write SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward: it lists the values, with counts.",
+)
 _ROWS = "rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."
 
 
