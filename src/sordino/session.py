@@ -25,6 +25,7 @@ from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
+from sordino.answer.notebook_progress import notebook_bar
 from sordino.answer.suggestion import Suggestion
 from sordino.bounds_release import found_bounds, rehearse_searches, rehearse_suggestion, suggested
 from sordino.engines.engine import Engine, Exact, Opener, Run
@@ -34,7 +35,7 @@ from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import completed, public_tables
 from sordino.errors import EngineFailed, InvalidInput, SordinoError, no_attribute
 from sordino.ledger.ledger import Ledger, Paid
-from sordino.ledger.receipt import Receipt, Request, checked_analyst
+from sordino.ledger.receipt import Receipt, Receipts, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.private_bounds import PrivateBounds, plan_private_bounds
@@ -42,6 +43,7 @@ from sordino.plan.statement import Statement
 from sordino.plan.suggestion import SuggestionPlan, plan_suggestion
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import Number, positive, show
+from sordino.privacy.notebook import card
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.declaration import python_ledger
@@ -173,6 +175,8 @@ class Session:
         """The session that opened engine and ledger; another one for those made by `as_analyst`."""
         self._public: dict[str, Table] = {}
         self._done: float | None = None
+        self._steps = 0, 1
+        """Which statement of a question is running, and how many it has."""
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
@@ -438,8 +442,22 @@ class Session:
             )
 
     def _exacts(self, statements: Sequence[Statement], run: Run) -> list[Exact]:
-        """The exact numbers of statements; signals reach the caller in the middle of one."""
-        return interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
+        """The exact numbers of statements; signals reach the caller amid one, and a notebook shows how far it is."""
+
+        def work() -> list[Exact]:
+            found = []
+            for place, statement in enumerate(statements):
+                self._steps = place, len(statements)
+                found.append(run(statement))
+            return found
+
+        bar = notebook_bar(lambda: self.progress)
+        try:
+            return interruptible(work, self._engine.interrupt, None if bar is None else bar.tick)
+        finally:
+            self._steps = 0, 1
+            if bar is not None:
+                bar.close()
 
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
@@ -488,7 +506,7 @@ class Session:
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """All charges so far, of everybody."""
-        return tuple(payment.receipt for payment in self.ledger.payments)
+        return Receipts(payment.receipt for payment in self.ledger.payments)
 
     @takes_offer
     def fits(self, query: str | Query, **offer: Unpack[Offer]) -> int:
@@ -498,7 +516,10 @@ class Session:
     @property
     def progress(self) -> float | None:
         """How far the query is that another thread is running, from 0 to 1; None if nothing is known of it."""
-        return self._engine.progress if self._done is None else self._done
+        if self._done is not None:
+            return self._done
+        part, (done, steps) = self._engine.progress, self._steps
+        return None if part is None and not done else (done + (part or 0.0)) / steps
 
     def interrupt(self) -> None:
         """Stop the query that another thread is running: it fails, and its charge is forfeited."""
@@ -530,6 +551,27 @@ class Session:
         except SordinoError:  # closed, or its ledger cannot be read
             left = "nothing can be asked"
         return f"Session({', '.join(self.dataset.tables)}; {left})"
+
+    def _repr_html_(self) -> str:
+        tables = ("table", "protects", "columns"), _tables_of(self.dataset)
+        try:
+            share = left_share(self.ledger.meter(self.analyst))
+            facts = {"left": f"{percent(share, up=False)} of {self.dataset.budget}", "charges": f"{len(self.receipts):,}"}
+            return card("Session" if self._process else "Session (closed)", facts, table=tables, left=float(share))
+        except SordinoError:  # closed, or its ledger cannot be read
+            return card("Session", {"left": "nothing can be asked"}, table=tables)
+
+
+def _tables_of(dataset: Dataset) -> list[tuple[str, str, str]]:
+    """Each table, whom it protects, and its columns."""
+    return [
+        (
+            table.name,
+            "nobody: public" if table.public else "each row" if table.unit == "row" else f"each {table.unit}",
+            ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items()) or "none declared",
+        )
+        for table in dataset.tables.values()
+    ]
 
 
 def _no_dataset(given: object) -> InvalidInput:

@@ -167,8 +167,8 @@ def test_each_doubtful_choice_is_remarked_on(change: Callable[[dict[str, Any]], 
 
 def test_types_are_suggested_by_whole_words_only() -> None:
     kinds = {"birth_date": "date", "AgeInYears": "int", "hasChildren": "text", "is_open": "bool", "island": "text",
-             "rate": "float", "created_at": "datetime", "attitude": "text", "day": "date", "daily": "text", "price_group": "text",
-             "street number": "int", "": "text", "42": "text", "stage": "text", "Größe": "text"}  # fmt: skip
+             "rate": "float", "created_at": "datetime", "attitude": "text", "day": "date", "daily": "text",
+             "street number": "int", "price_group": "text", "": "text", "42": "text", "stage": "text"}  # fmt: skip
     assert {name: suggested(name) for name in kinds} == kinds
 
 

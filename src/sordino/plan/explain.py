@@ -14,6 +14,7 @@ from sordino.plan.keys import how_many
 from sordino.plan.price import BEYOND
 from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.notebook import card
 from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "explain",
     "explain_suggestion",
+    "plan_card",
     "price_words",
     "privacy_statement",
     "promise",
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 _WIDTH = 100
+_INDENT = 15
+"""Where the words of a line begin, after what they are about."""
 _ASTRONOMICAL = 100
 
 
@@ -157,6 +161,19 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
+def plan_card(text: str) -> str:
+    """A plan in words as notebooks show it: what stands in the first columns is the name of what follows."""
+    heading, *lines = text.splitlines()
+    facts: list[tuple[str, str]] = []
+    for line in lines:
+        name, rest = line[:_INDENT].strip(), line[_INDENT:]
+        if name or not facts:
+            facts.append((name, rest))
+        else:  # a line that goes on
+            facts[-1] = facts[-1][0], f"{facts[-1][1]} {rest.strip()}"
+    return card(heading, facts, notes=["This is a preview: nothing was charged."])
+
+
 def _unread(plan: Plan) -> list[str]:
     return [f"the public table {name}, which failed: its columns are as declared, as if nothing else were public of them"
             for name in plan.unread]  # fmt: skip
@@ -178,7 +195,9 @@ def _searches(plan: Plan) -> list[str]:
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
     line = visible(line)
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 15, break_long_words=False, break_on_hyphens=False) or [line]
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * _INDENT, break_long_words=False, break_on_hyphens=False) or [
+        line
+    ]
 
 
 def _depends(plan: Plan, name: str) -> bool:

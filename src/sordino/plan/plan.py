@@ -155,6 +155,11 @@ class Plan:
     def __str__(self) -> str:
         return self.explain()
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def __repr__(self) -> str:
         tables = ", ".join(self.whose.tables)
         return f"Plan({tables}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"

@@ -172,6 +172,11 @@ class MarginalsPlan:
         """The half-width that every cell of each table will have."""
         return {table.names: table.half_width for table in self.example}
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def explain(self) -> str:
         """The plan in words."""
         lines = [f"Marginals of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]

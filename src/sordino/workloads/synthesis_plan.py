@@ -182,6 +182,11 @@ class SynthesisPlan:
             )
         return tuple(notes)
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def explain(self) -> str:
         """The plan in words."""
         lines = [f"Synthetic rows of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
