@@ -280,7 +280,7 @@ class Session:
 
         `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what later
         questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later questions at
-        `query_epsilon`, a tenth of the budget unless told. It is charged and stored like any question; `preview_suggest`
+        `query_epsilon`, by default a tenth of the budget. It is charged and stored like any question; `preview_suggest`
         says beforehand what would be searched and what it would cost.
 
         Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever

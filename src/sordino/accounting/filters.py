@@ -99,7 +99,7 @@ class _Filter(Account, ABC):
         by_meter = max((_times(a, b) for a, b in pairs if a is not None and b is not None), default=0)
         most = min(by_meter, _times(charge.delta, left.delta))
         if most == math.inf:
-            raise InvalidInput(show(charge), "this charge costs nothing, so it fits without end", "Ask for another one.")
+            raise InvalidInput(show(charge), "this charge costs nothing, so any number of them fits", "Ask for another one.")
         return max(0, int(most))
 
     def _refusal(self, charge: Charge) -> BudgetExceeded:
@@ -115,7 +115,7 @@ class _Filter(Account, ABC):
             from sordino.accounting.budget_share import left_share, percent, taken_share
 
             taken = taken_share(charge, self)
-            cost = "more of the budget than can be told" if taken is None else f"{percent(taken, up=True)} of the budget"
+            cost = "an unknown part of the budget" if taken is None else f"{percent(taken, up=True)} of the budget"
             return BudgetExceeded(cost, f"{percent(left_share(self), up=False)} of it", hint)
         ((name, amount, rest),) = meters
         cost = f"unbounded {name}" if amount is None else f"{name} {brief(amount, up=True)}"

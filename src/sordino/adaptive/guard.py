@@ -1,4 +1,4 @@
-"""A sample that only sums of functions leave: phi, a function of one row, is evaluated so that it cannot fail.
+"""A sample of which only sums of functions are shown: phi, a function of one row, is evaluated so that it cannot fail.
 
 Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever
 phi returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.

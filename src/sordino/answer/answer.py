@@ -199,7 +199,7 @@ class Answer:
     def _only(self, name: str | None) -> str:
         if len(self) != 1:
             hint = "Use answer[name], rows() or to_pandas()."
-            raise InvalidInput(f"an answer with {len(self)} rows", "there is not one number to give", hint)
+            raise InvalidInput(f"an answer with {len(self)} rows", "it does not hold exactly one number", hint)
         if name is None and len(self.answers) != 1:
             hint = f"Name one of {', '.join(repr(c.name) for c in self.answers)}."
             raise InvalidInput("no name", f"the answer has {len(self.answers)} numbers", hint)

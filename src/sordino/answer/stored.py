@@ -282,7 +282,7 @@ def _refuse(constant: str) -> NoReturn:
 
 def _damaged(text: object) -> InvalidInput:
     what = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-    return InvalidInput(what, "it is no stored answer, or a damaged one", "Pass a text made by to_json(), unchanged.")
+    return InvalidInput(what, "it is not a stored answer, or it is damaged", "Pass a text made by to_json(), unchanged.")
 
 
 def _encodable(text: str) -> str:

@@ -49,7 +49,7 @@ class _Strip:
 
 
 def table(answer: Answer, width: int | None = None, rows: int = 40) -> str:
-    """The answer as text; a line has at most `width` characters (the terminal's unless told)."""
+    """The answer as text; a line has at most `width` characters (default: the terminal's)."""
     room = max(width or shutil.get_terminal_size((100, 24)).columns, _NARROWEST)
     shown = min(len(answer), rows)
     blocks = [s.lines(f"± {percent(answer)}") for s in _strips(answer, shown, min(_LONGEST, room // 2))]

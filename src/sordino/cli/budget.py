@@ -100,7 +100,7 @@ def allot(
     file: Declaration,
     analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Who gets it; '*' is everybody without one.")],
     epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon that they may spend.")] = None,
-    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="Their delta; all of it unless told.")] = None,
+    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="Their delta. Default: all of it.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the sub-budget back.")] = False,
 ) -> None:
     """Give an analyst a part of the budget, as the owner. From then on only those with a part may ask.

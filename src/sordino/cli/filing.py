@@ -46,7 +46,7 @@ class Filing:
             return Filing(form or Form.text, None)
         ending, target, fault = Path(output).suffix.lower(), Path(output), ""
         if "\0" in output:
-            fault = "it is no path of a file"
+            fault = "it is not the path of a file"
         elif ending not in _ENDINGS:  # so that no program and no data are overwritten
             fault = f"a report ends in {', '.join(_ENDINGS)}"
         elif target.is_dir():

@@ -171,7 +171,7 @@ def _meaning(found: list[Gauge], meter: TwoMeterFilter) -> str:
     if not any(g.left for g in adding):
         return "Nothing more will be answered."
     if len(found) > len(adding):
-        rule += " Selecting private keys takes delta, too."
+        rule += " Selecting private keys also takes delta."
     fitting = usual_answers(meter)
     counts = [f"{count:,} with {noise.title()} noise" for noise, count in fitting.items()]
     return f"{rule} Answers with epsilon {rounded_up(USUAL)} that still fit: {', or '.join(counts)}."

@@ -86,7 +86,7 @@ def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: 
     found = compared(epsilon, categories, n, most_bits)
     if all(one.objection in (_SLOW, _MANY) for one in found):
         count = found[0].protocol.categories
-        rule = "no protocol can count so many categories for so many persons in reasonable time"
+        rule = "no protocol can count this many categories for this many persons in reasonable time"
         hint = "Ask about fewer, or search for the frequent ones by prefixes."
         raise InvalidInput(f"{count} categories and {n} persons", rule, hint)
     if found[0].objection is not None:

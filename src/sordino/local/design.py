@@ -39,6 +39,6 @@ def best_size(odds: Fraction, points: int, categories: int) -> int:
 def checked_size(size: object, points: int) -> int:
     """The number of points that a reported set holds."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < points:
-        rule = f"size must be a whole number from 1 to {points - 1}: so many points a reported set holds"
+        rule = f"size must be a whole number from 1 to {points - 1}: the number of points in a reported set"
         raise InvalidInput(f"size={show(size)}", rule, "Use .calibrated(epsilon=...), which finds the best.")
     return size

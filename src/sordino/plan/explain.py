@@ -58,9 +58,9 @@ def _bounds(plan: Plan) -> list[str]:
         cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
         return [*cut, "a person has at most one row here"]
     words = {
-        "max_rows": "in this answer a person weighs at most as much as {:,} rows",
-        "max_rows_per_group": "within a group a person weighs at most as much as {:,} rows",
-        "max_groups": "in this answer a person weighs at most as much as in {:,} groups",
+        "max_rows": "in this answer each person counts as at most {:,} rows",
+        "max_rows_per_group": "within a group each person counts as at most {:,} rows",
+        "max_groups": "in this answer each person counts as if in at most {:,} groups",
     }
     if all(release.partial.bounding == "once" for release in plan.sums) and not plan.drawn:
         del words["max_rows_per_group"]
@@ -231,7 +231,9 @@ def explain_suggestion(plan: SuggestionPlan, *, folded: bool = True) -> str:
         what = f"limits of {one.search.what}" if one.search.what in plan.table.columns else one.search.what
         by = f" by {', '.join(plan.keys)}" if one.search.what in ("max_groups", "max_rows_per_group") else ""
         epsilon, margin = four_digits(one.price.epsilon), four_digits(one.margin)
-        lines.append(f"  finds        {what}{by}, for epsilon {epsilon}; persons within and beyond are told ± {margin}")
+        lines.append(
+            f"  finds        {what}{by}, for epsilon {epsilon}; numbers of persons within and beyond are ± {margin}"
+        )
     lines.append("  needs        several times as many persons as that: with fewer, what is found is too uncertain")
     lines.append(f"  good for     later questions at epsilon {readable(plan.query_epsilon)} (query_epsilon)")
     lines.append(f"  promise      the suggestion is differentially private with epsilon {readable(plan.epsilon)}")
@@ -244,7 +246,7 @@ def price_words(budget: BudgetShare) -> str:
     fits = budget.fits
     if fits is None:
         return "nothing"
-    more = {0: "it does not fit", 1: "no other one like it fits"}.get(fits, f"{fits:,} answers like this one fit")
+    more = {0: "it does not fit", 1: "no other answer like it fits"}.get(fits, f"{fits:,} answers like this one fit")
     return f"{budget}: {more}"
 
 
@@ -283,7 +285,7 @@ def promise(whose: Whose, epsilon: Fraction, delta: Fraction) -> str:
         return "Exact: everything in this answer is public."
     who = "row" if whose.owner == "row" else whose.who
     added = whose.neighbors is Neighbors.ADD_REMOVE
-    change = "is in the table or not" if added else "has the rows it has or quite different ones"
+    change = "is in the table or not" if added else "has its own rows or entirely different ones"
     grade = f"epsilon = {readable(epsilon)}" + (f", delta = {four_digits(delta)}" if delta else "")
     rest = f", but for events of probability {four_digits(delta)}" if delta else ""
     return (

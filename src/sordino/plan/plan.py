@@ -267,7 +267,7 @@ def _summed(
 
 
 def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost, *, drawn: bool) -> Measure | None:
-    """What is measured of that which lies beyond the bounds; unless told, where there are bounds of persons."""
+    """What is measured of that which lies beyond the bounds. Default: where there are bounds of persons."""
     if who.public or cost.bias is False or (who.by_row and not cost.bias):
         return None
     ends = tuple(term for term in terms if len(term.partial.grids) == 1 and term.partial.grids[0].cells > 1)

@@ -144,7 +144,7 @@ def _category(place: Place, entries: Mapping[str, Any], nullable: bool) -> Type:
         if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
             raise place.item(i).wrong(value, "text must be Unicode without NUL characters", "Leave this value out.")
         if value in seen:
-            raise place.item(i).wrong(value, f"it is listed before, as values[{seen[value]}]", "List each value once.")
+            raise place.item(i).wrong(value, f"it is already listed, as values[{seen[value]}]", "List each value once.")
         seen[value] = i
     if isinstance(values[0], str):
         return Text(tuple(map(str, values)), max(map(len, values)), nullable)

@@ -336,7 +336,7 @@ class Dataset:
     def load(path: str | os.PathLike[str]) -> Dataset:
         """The dataset that a TOML file declares; paths in it are relative to its folder. No data is read.
 
-        What may stand in the file is on one page, `docs/declaration.md`.
+        `sordino docs declaration` lists all keys.
         """
         from sordino.query import declaration
 

@@ -130,7 +130,7 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
     same = {name.casefold(): name for name in columns}
     if unit.casefold() == "row":
         if unit != "row" or "row" in same:
-            clash = 'unit = "row" means that each row is another person, and no column may be called so beside it'
+            clash = 'unit = "row" means that each row is another person, and no column may have this name'
             raise place.wrong(unit, clash, 'Write unit = "row" in small letters, or rename the column.')
         return None
     return same.get(unit.casefold(), str(unit))
@@ -279,7 +279,7 @@ def _parsed(file: Path) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=_decimal)
     except RecursionError:
         raise InvalidDeclaration(
-            file.name, "its lists are nested too deeply", "Write it as in docs/declaration.md."
+            file.name, "its lists are nested too deeply", "`sordino docs declaration` shows the form."
         ) from None
     except ValueError as error:
         what, line = re.fullmatch(r"(.*?)(?: \(at (.*)\))?", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
@@ -296,7 +296,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def python_table(name: Any, entries: Mapping[str, Any]) -> Table:
-    """One table declared by arguments, named by its file unless told."""
+    """One table declared by arguments; by default it has the name of its file."""
     if name is None:
         source = entries.get("source")
         text = os.fspath(source) if isinstance(source, str | os.PathLike) else None

@@ -168,7 +168,7 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
         table = _table(place, entries.get("table"), 3, "clinic.visits")
         return Source("spark", table=table, address=None if text == "spark" else text)
     if "table" in entries:
-        raise place.at("table").wrong(entries["table"], "files are named, too", "Leave out table, or files and format.")
+        raise place.at("table").wrong(entries["table"], "files are named as well", "Leave out table, or files and format.")
     where = os.fspath(files) if isinstance(files, str | os.PathLike) else None
     if not isinstance(where, str) or not where.strip() or any(unicodedata.category(c) in {"Cc", "Cs"} for c in where):
         rule = "files is the path of a file or folder that Spark reads"

@@ -192,7 +192,7 @@ class Marginals:
         except (ValueError, LookupError, TypeError, ArithmeticError):
             what = f"a text of {len(text):,} characters"
             hint = "Pass a text made by to_json(), unchanged."
-            raise InvalidInput(what, "it is no stored answer of marginals, or a damaged one", hint) from None
+            raise InvalidInput(what, "it is not a stored answer of marginals, or it is damaged", hint) from None
 
     def __str__(self) -> str:
         lines = [f"{len(self.asked)} tables over {len(self.columns)} columns"]
@@ -290,7 +290,7 @@ class MarginalTable:
             if known == value and isinstance(known, bool) == isinstance(value, bool):
                 return place
         raise InvalidInput(
-            f"{column.name} = {show(value)}", "it is no value of the column", "Name one of `columns[i].values`."
+            f"{column.name} = {show(value)}", "it is not a value of the column", "Name one of `columns[i].values`."
         )
 
     @property

@@ -139,7 +139,7 @@ class MarginalsPlan:
                  "negative, and are not rounded to whole numbers."]  # fmt: skip
         if not self.whose.by_row:
             notes.append(
-                f"Bounded: in all tables together a person weighs at most as much as {self.rows:,} rows. "
+                f"Bounded: in all tables together each person counts as at most {self.rows:,} rows. "
                 "Intervals cover the noise, not what bounding changes."
             )
         if self.facts.tables:
@@ -181,7 +181,7 @@ class MarginalsPlan:
         """The plan in words."""
         lines = [f"Marginals of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
         if not self.whose.by_row:
-            lines.append(f"  bounded      a person weighs at most as much as {self.rows:,} rows in all tables together")
+            lines.append(f"  bounded      each person counts as at most {self.rows:,} rows in all tables together")
         for column in self.columns:
             asked = "" if column.kind == "cells" else f", for {column.kind}"
             lines.append(f"  column       {column.name}: {len(column.values):,} values{asked}")

@@ -191,7 +191,7 @@ class SynthesisPlan:
         """The plan in words."""
         lines = [f"Synthetic rows of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
         if not self.whose.by_row:
-            lines.append(f"  bounded      a person weighs at most as much as {self.most:,} rows")
+            lines.append(f"  bounded      each person counts as at most {self.most:,} rows")
         for column, size in zip(self.columns, self.sizes, strict=True):
             fine = max(column.last) + 1
             buckets = "" if fine == len(column.first) else f" in {len(column.first)} buckets"

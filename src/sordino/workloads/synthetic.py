@@ -159,7 +159,7 @@ class Synthetic:
         except (ValueError, LookupError, TypeError, zlib.error):
             hint = "Pass a text made by to_json(), unchanged."
             raise InvalidInput(
-                f"a text of {len(text):,} characters", "it is no stored table of synthetic rows, or a damaged one", hint
+                f"a text of {len(text):,} characters", "it is not a stored table of synthetic rows, or it is damaged", hint
             ) from None  # fmt: skip
 
     def __str__(self) -> str:

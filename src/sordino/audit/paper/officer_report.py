@@ -202,7 +202,7 @@ def _by_analyst(account: Account) -> str:
             "-" if meter is None else percent(left_share(meter), up=False),
         )
         rows.append(f"<tr>{''.join(f'<td>{safe(cell)}</td>' for cell in cells)}</tr>")
-    heads = ("analyst", "charges", "answered", "of the whole budget", "left of the own part")
+    heads = ("analyst", "charges", "answered", "of the whole budget", "left of their part")
     return table(heads, rows) if rows else paragraphs("Nothing was spent.")
 
 

@@ -69,12 +69,12 @@ _SAYS = MappingProxyType({
 
 _LIMITS = MappingProxyType({
     "black box": (
-        "A pass is no proof. Events rarer than the samples can show, inputs that were not tried, and side channels "
+        "A pass is not a proof. Events rarer than the samples can show, inputs that were not tried, and side channels "
         "such as timing stay unseen.",
         "The bound says how much is lost at least, not at most.",
     ),
     "record and replay": (
-        "A pass is no proof. Other inputs may behave otherwise, and the noise itself is taken to be what its "
+        "A pass is not a proof. Other inputs may behave otherwise, and the noise itself is taken to be what its "
         "mechanism promises; a black-box or exact audit checks that.",
     ),
     "exact law": (

@@ -209,4 +209,4 @@ def _refuse(constant: str) -> NoReturn:
 
 def _damaged(text: object, kind: str) -> InvalidInput:
     what = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-    return InvalidInput(what, f"it is no stored {kind}, or a damaged one", "Pass a text made by to_json(), unchanged.")
+    return InvalidInput(what, f"it is not a stored {kind}, or it is damaged", "Pass a text made by to_json(), unchanged.")

@@ -63,7 +63,7 @@ def replay(
     claim = _claim(epsilon, delta)
     if isinstance(what, str | Query):
         if sensitivity is not None:
-            hint = "Leave sensitivity away: the declaration says it."
+            hint = "Drop sensitivity: the declaration says it."
             raise InvalidInput(f"sensitivity={show(sensitivity)}", "a query derives its own", hint)
         other = None if d2 is MISSING else d2
         offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
@@ -99,7 +99,7 @@ def _claim(epsilon: Number | None, delta: Number) -> Claim:
 
 def _whole(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InvalidInput(f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Leave it away.")
+        raise InvalidInput(f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Drop it.")
 
 
 def _declarations(given: Any) -> Callable[[int], Fraction | None]:

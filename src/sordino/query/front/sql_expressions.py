@@ -51,7 +51,7 @@ _WITHIN_PERSON: dict[type[exp.Expression], str] = {
     exp.Min: "min", exp.Max: "max", exp.LogicalOr: "any", exp.LogicalAnd: "every"
 }  # fmt: skip
 _WINDOW_NAMES = (
-    "it is no window that is supported",
+    "this window is not supported",
     "There are ROW_NUMBER, LAG, LEAD, FIRST_VALUE, and running COUNT and SUM, with PARTITION BY person ORDER BY ...",
 )
 _MEMBERS = (

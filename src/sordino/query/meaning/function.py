@@ -96,10 +96,10 @@ def number_of(function: str, arguments: Sequence[Typed]) -> list[Number]:
                 numbers.append(number)
             case Truth():
                 hint = "Write CASE WHEN condition THEN 1 ELSE 0 END; AVG(condition) is a proportion, SUM(condition) a count."
-                raise refuse(function, arguments, "a condition is no number", hint)
+                raise refuse(function, arguments, "a condition is not a number", hint)
             case Day() | Moment():
                 hint = "Compare dates, take a part (EXTRACT(year FROM day)), or count days: DATE_DIFF('day', first, last)."
-                raise refuse(function, arguments, "a date is no number", hint)
+                raise refuse(function, arguments, "a date is not a number", hint)
             case _:
                 raise refuse(
                     function, arguments, f"{function} needs numbers", "Pass columns of type int or float, or numbers."
