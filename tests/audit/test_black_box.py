@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.paper.report import Report, Verdict
+from sordino.audit.reporting.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.errors import InvalidInput
 

@@ -14,8 +14,8 @@ import pytest
 
 import sordino
 from audit.made_reports import HOLDS, HOSTILE, NAMED, OUTPUTS, PLAIN, PROFILE, REPORTS, SCRIPT, UNDECIDED, VIOLATED, ZOO
-from sordino.audit.paper.report import Figure, Report, Series
-from sordino.audit.paper.svg import drawing
+from sordino.audit.reporting.report import Figure, Report, Series
+from sordino.audit.reporting.svg import drawing
 
 PAGES = {**{r.name[:20]: r.to_html() for r in REPORTS}, "plain": PLAIN.to_html(), "zoo": ZOO.to_html()}
 STYLE = (Path(sordino.__file__).parent / "audit" / "paper" / "page.css").read_text()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.made_reports import EXACT, HOLDS, HOSTILE, NO_EPSILON, PLAIN, REPLAYED, REPORTS, UNDECIDED, VIOLATED, ZOO
-from sordino.audit.paper.phrases import at_least, headline
-from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Series, Verdict
+from sordino.audit.reporting.phrases import at_least, headline
+from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
 from sordino.errors import InvalidInput
 
 NAMES = [report.name[:20] for report in REPORTS]

@@ -297,7 +297,7 @@ def test_targets_are_checked_without_being_made(folder: Path) -> None:
     for path, said in (
         (".", "it is a folder"),
         ("a/b", "its folder does not exist"),
-        ("a\0b", "no path"),
+        ("a\0b", "not the path"),
         ("visits.toml", "the declaration, the ledger or the data"),
         (str(folder / "visits.csv"), "the declaration, the ledger or the data"),
     ):

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from cli.desk import process, terminal
-from sordino.audit.paper.report import Dossier, Report, Verdict
+from sordino.audit.reporting.report import Dossier, Report, Verdict
 from sordino.cli.imported import imported
 from sordino.cli.inputs import read_data, read_domain
 from sordino.errors import InvalidInput

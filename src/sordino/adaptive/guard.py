@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.adaptive.examples import example_of
-from sordino.adaptive.likeness import differences
-from sordino.adaptive.quiet import Interrupts, undisturbed
+from sordino.adaptive.same_form import differences
 from sordino.adaptive.samples import fresh, kept, length, names, parts_of, row
+from sordino.adaptive.without_warnings import Interrupts, undisturbed
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 

@@ -17,8 +17,8 @@ import typer
 
 from sordino.cli import remote
 from sordino.cli.arguments import Analyst, Declaration, Details
+from sordino.cli.budget_words import cost_words, left_words
 from sordino.cli.declared import check_sources, existing_ledger, load
-from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
 from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
 from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file

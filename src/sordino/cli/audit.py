@@ -15,18 +15,18 @@ from typer.core import TyperGroup
 from sordino.cli import ask
 from sordino.cli.arguments import Declaration
 from sordino.cli.declared import load
-from sordino.cli.filing import Filing, Form
 from sordino.cli.imported import imported
 from sordino.cli.inputs import read_data, read_domain
 from sordino.cli.numbers import exact as exact_number
 from sordino.cli.numbers import positive
 from sordino.cli.outcome import DOES_NOT_HOLD
+from sordino.cli.report_output import Filing, Form
 from sordino.cli.streams import is_terminal
 from sordino.errors import InvalidInput
 from sordino.query.bounds import Bounds
 
 if TYPE_CHECKING:
-    from sordino.audit.paper.report import Dossier, Report
+    from sordino.audit.reporting.report import Dossier, Report
     from sordino.audit.training import TrainingAudit
 
 __all__ = ["app"]
@@ -266,7 +266,7 @@ def zoo(
 
     Example: sordino audit zoo --list
     """
-    from sordino.audit.specimens import SPECIMENS, run
+    from sordino.audit.known_truth import SPECIMENS, run
 
     if list_:
         from sordino.cli.page import Page

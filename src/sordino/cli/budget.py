@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import remote, standing
+from sordino.cli import budget_state, remote
 from sordino.cli.arguments import Analyst, Declaration, Details, Yes
 from sordino.cli.declared import existing_ledger, load
 from sordino.cli.numbers import exact, positive
@@ -50,7 +50,7 @@ app = typer.Typer(
 def show(
     file: Declaration,
     analyst: Analyst = None,
-    all_: Annotated[bool, typer.Option("--all", help=f"List all charges, not only the last {standing.LAST}.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help=f"List all charges, not only the last {budget_state.LAST}.")] = False,
     form: Annotated[Form, typer.Option("--format", help="Text for the eye, or JSON.")] = Form.table,
     details: Details = False,
 ) -> None:
@@ -61,7 +61,7 @@ def show(
     if remote.is_address(file):
         remote.show_budget(file, analyst, as_json=form is Form.json)
         return
-    standing.show(file, analyst, everything=all_, as_json=form is Form.json, details=details)
+    budget_state.show(file, analyst, everything=all_, as_json=form is Form.json, details=details)
 
 
 @app.command("set")

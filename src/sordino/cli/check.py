@@ -77,7 +77,7 @@ def _protects(table: Table) -> str:
 
 def _budget(dataset: Dataset) -> str:
     """The budget, and how the ledger stands to it."""
-    from sordino.cli.standing import standing_of
+    from sordino.cli.budget_state import standing_of
 
     if dataset.budget is None:
         return "Budget    none is declared"

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.audit.inputs.neighbors import Relation, check, checked_relation
-from sordino.audit.paper.report import Report
 from sordino.audit.replayed.function_replay import Claim, replay_function
 from sordino.audit.replayed.query_replay import replay_query
+from sordino.audit.reporting.report import Report
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, bounds, closed_unit, show
 from sordino.query.tree import Query

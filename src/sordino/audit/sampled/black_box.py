@@ -15,7 +15,7 @@ import numpy as np
 
 from sordino.audit.inputs.neighbors import Pair, brief, check, checked_relation
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.paper.report import Report
+from sordino.audit.reporting.report import Report
 from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.contest import contest, settled
 from sordino.audit.sampled.events import Gauge, Goal, Reading

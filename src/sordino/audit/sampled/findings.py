@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sordino.audit.paper.report import Figure, Grid, Report, Series, Verdict
+from sordino.audit.reporting.report import Figure, Grid, Report, Series, Verdict
 from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.bounds import epsilon_lower, least_probability, most_probability, uniform_error
 from sordino.audit.sampled.certify import Certified, rounded_down

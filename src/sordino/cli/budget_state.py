@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sordino.answer.text_plot import Bar, bars
+from sordino.cli.budget_words import KEYS, USUAL, Gauge, cost_words, gauges, part_words, usual_answers
 from sordino.cli.declared import existing_ledger, ledger_place, load
-from sordino.cli.gauges import KEYS, USUAL, Gauge, cost_words, gauges, part_words, usual_answers
 from sordino.cli.numbers import rounded_up
 from sordino.cli.streams import hanging, say, width
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from sordino.audit.computed.law import Coin
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth.specimen import Specimen
 
 __all__ = ["SPECIMENS"]
 

@@ -96,32 +96,32 @@ class Report:
 
     def to_text(self, width: int = 100) -> str:
         """For a terminal."""
-        from sordino.audit.paper.text import report_text
+        from sordino.audit.reporting.text import report_text
 
         return report_text(self, width)
 
     def to_json(self) -> str:
         """All of it, for machines and for filing."""
-        from sordino.audit.paper.stored import dump
+        from sordino.audit.reporting.stored import dump
 
         return dump(self)
 
     @classmethod
     def from_json(cls, text: str) -> Report:
         """The report that `to_json` stored."""
-        from sordino.audit.paper.stored import load_report
+        from sordino.audit.reporting.stored import load_report
 
         return load_report(text)
 
     def to_html(self) -> str:
         """One page that needs nothing else."""
-        from sordino.audit.paper.page import report_page
+        from sordino.audit.reporting.page import report_page
 
         return report_page(self)
 
     def plot(self, path: str | Path | None = None) -> Picture:
         """The figures as a picture (extra `plot`); saved if there is a path."""
-        from sordino.audit.paper.plot import picture
+        from sordino.audit.reporting.plot import picture
 
         return drawn(lambda: picture(self), path)
 
@@ -151,26 +151,26 @@ class Dossier:
 
     def to_text(self, width: int = 100) -> str:
         """For a terminal: a line for each report."""
-        from sordino.audit.paper.text import dossier_text
+        from sordino.audit.reporting.text import dossier_text
 
         return dossier_text(self, width)
 
     def to_json(self) -> str:
         """All of it, for machines and for filing."""
-        from sordino.audit.paper.stored import dump
+        from sordino.audit.reporting.stored import dump
 
         return dump(self)
 
     @classmethod
     def from_json(cls, text: str) -> Dossier:
         """The dossier that `to_json` stored."""
-        from sordino.audit.paper.stored import load_dossier
+        from sordino.audit.reporting.stored import load_dossier
 
         return load_dossier(text)
 
     def to_html(self) -> str:
         """One page that needs nothing else."""
-        from sordino.audit.paper.page import dossier_page
+        from sordino.audit.reporting.page import dossier_page
 
         return dossier_page(self)
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer
-from sordino.audit.specimens.noise import Floats
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth.noise import Floats
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Exact
 from sordino.plan.cost import Cost

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from sordino.answer.text import clean
 from sordino.answer.text_plot import LINES, Bar, bars, curves
-from sordino.audit.paper.drawable import drawable, place_name, spread_out
-from sordino.audit.paper.phrases import WORD, at_least, event_name, headline, needed, ordered, tally
-from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Series
+from sordino.audit.reporting.drawable import drawable, place_name, spread_out
+from sordino.audit.reporting.phrases import WORD, at_least, event_name, headline, needed, ordered, tally
+from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series
 
 __all__ = ["dossier_text", "report_text", "verdict_line"]
 

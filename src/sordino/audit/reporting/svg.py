@@ -9,8 +9,8 @@ from html import escape
 from itertools import pairwise
 
 from sordino.answer.text import clean
-from sordino.audit.paper.drawable import drawable, place_name, spread_out
-from sordino.audit.paper.report import Figure, Series
+from sordino.audit.reporting.drawable import drawable, place_name, spread_out
+from sordino.audit.reporting.report import Figure, Series
 
 __all__ = ["drawing"]
 

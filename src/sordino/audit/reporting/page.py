@@ -5,8 +5,8 @@ Every text is escaped, and there are no scripts. Styles (`page.css`) are bound t
 
 from __future__ import annotations
 
-from sordino.audit.paper.html_parts import bullets, fact_table, heading, page, paragraphs, safe, section, table
-from sordino.audit.paper.phrases import (
+from sordino.audit.reporting.html_parts import bullets, fact_table, heading, page, paragraphs, safe, section, table
+from sordino.audit.reporting.phrases import (
     METHODS,
     WORD,
     at_least,
@@ -19,8 +19,8 @@ from sordino.audit.paper.phrases import (
     says,
     tally,
 )
-from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Verdict
-from sordino.audit.paper.svg import drawing
+from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Verdict
+from sordino.audit.reporting.svg import drawing
 
 __all__ = ["dossier_page", "report_page"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sordino.answer.text import clean
-from sordino.audit.paper.drawable import drawable, place_name
-from sordino.audit.paper.phrases import WORD, claim, needed
-from sordino.audit.paper.report import Figure, Report
+from sordino.audit.reporting.drawable import drawable, place_name
+from sordino.audit.reporting.phrases import WORD, claim, needed
+from sordino.audit.reporting.report import Figure, Report
 from sordino.errors import InvalidInput
 from sordino.privacy.picture import Picture, needs_altair
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sordino.audit.paper.report import Figure, Series
+from sordino.audit.reporting.report import Figure, Series
 
 __all__ = ["drawable", "place_name", "spread_out"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NoReturn, TypeVar
 
-from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Series, Verdict
+from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 

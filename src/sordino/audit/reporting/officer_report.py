@@ -15,7 +15,7 @@ from typing import assert_never
 from sordino.accounting.budget_share import left_share, part_of, percent
 from sordino.accounting.charge import NOTHING, Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.paper.html_parts import bullets, fact_table, page, paragraphs, safe, section, table
+from sordino.audit.reporting.html_parts import bullets, fact_table, page, paragraphs, safe, section, table
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import readable
 from sordino.privacy.neighbors import Neighbors

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.specimens import noise
-from sordino.audit.specimens.noise import Floats
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth import noise
+from sordino.audit.known_truth.noise import Floats
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.mechanisms.laplace import Laplace
 
 __all__ = ["SPECIMENS"]

@@ -13,7 +13,7 @@ from sordino.cli.streams import note, put_text
 from sordino.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sordino.audit.paper.report import Dossier, Report
+    from sordino.audit.reporting.report import Dossier, Report
 
 __all__ = ["Filing", "Form"]
 
@@ -62,7 +62,7 @@ class Filing:
     def write(self, result: Report | Dossier) -> None:
         """Write it; of one that goes to a file, standard error tells the verdict."""
         if self.path is not None:
-            from sordino.audit.paper.text import verdict_line
+            from sordino.audit.reporting.text import verdict_line
 
             write_file(self.path, f"{self._rendered(result, _WIDTH).rstrip()}\n".encode(), "--output")
             note(verdict_line(result))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.specimens import noise
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth import noise
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.key_selection import KeySelection
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.mechanisms.laplace import Laplace
 from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.specimens import noise
-from sordino.audit.specimens.floats import inverted_laplace, snapped_laplace
-from sordino.audit.specimens.histograms import noisy_vector, prefix_sums
-from sordino.audit.specimens.local import bit_epsilon, rappor
-from sordino.audit.specimens.noise import Floats
-from sordino.audit.specimens.noisy_max import largest, largest_value
-from sordino.audit.specimens.sparse_vector import above, numerical, refreshed, shown
-from sordino.audit.specimens.specimen import Specimen
-from sordino.audit.specimens.spending import parallel
+from sordino.audit.known_truth import noise
+from sordino.audit.known_truth.floats import inverted_laplace, snapped_laplace
+from sordino.audit.known_truth.histograms import noisy_vector, prefix_sums
+from sordino.audit.known_truth.local import bit_epsilon, rappor
+from sordino.audit.known_truth.noise import Floats
+from sordino.audit.known_truth.noisy_max import largest, largest_value
+from sordino.audit.known_truth.sparse_vector import above, numerical, refreshed, shown
+from sordino.audit.known_truth.specimen import Specimen
+from sordino.audit.known_truth.spending import parallel
 
 __all__ = ["REFERENCE", "Row"]
 

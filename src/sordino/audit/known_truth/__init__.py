@@ -16,10 +16,10 @@ from typing import Any
 
 from sordino.audit.computed.exact import exact
 from sordino.audit.computed.law import law
-from sordino.audit.paper.report import Dossier, Report
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.audit.replayed.replay import replay
+from sordino.audit.reporting.report import Dossier, Report
 from sordino.audit.sampled.black_box import black_box
-from sordino.audit.specimens.specimen import Specimen
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import open_unit, show
 

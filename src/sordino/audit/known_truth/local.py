@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sordino.audit.specimens import noise
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth import noise
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.mechanisms.randomized_response import RandomizedResponse
 
 __all__ = ["SPECIMENS", "bit_epsilon", "rappor"]

@@ -6,7 +6,7 @@ import math
 from decimal import ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
 
-from sordino.audit.paper.report import Dossier, Report, Verdict
+from sordino.audit.reporting.report import Dossier, Report, Verdict
 
 __all__ = [
     "METHODS",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sordino.audit.specimens import noise
-from sordino.audit.specimens.noise import Floats, Shape
-from sordino.audit.specimens.specimen import Specimen
+from sordino.audit.known_truth import noise
+from sordino.audit.known_truth.noise import Floats, Shape
+from sordino.audit.known_truth.specimen import Specimen
 from sordino.mechanisms import bits
 from sordino.mechanisms.exponential import draw
 
