@@ -18,7 +18,7 @@ from sordino.audit.reporting.report import Figure, Report, Series
 from sordino.audit.reporting.svg import drawing
 
 PAGES = {**{r.name[:20]: r.to_html() for r in REPORTS}, "plain": PLAIN.to_html(), "zoo": ZOO.to_html()}
-STYLE = (Path(sordino.__file__).parent / "audit" / "paper" / "page.css").read_text()
+STYLE = (Path(sordino.__file__).parent / "audit" / "reporting" / "page.css").read_text()
 VOID = {"meta", "br", "path", "circle"}
 
 

@@ -13,6 +13,7 @@ from sordino.cli.budget_words import KEYS, USUAL, Gauge, cost_words, gauges, par
 from sordino.cli.declared import existing_ledger, ledger_place, load
 from sordino.cli.numbers import rounded_up
 from sordino.cli.streams import hanging, say, width
+from sordino.privacy.text_table import aligned
 
 if TYPE_CHECKING:
     from sordino.accounting.charge import Charge
@@ -185,15 +186,8 @@ def _by_analyst(standing: Standing, *, details: bool) -> str:
         amounts = [_amount(tally.spent.pure), _amount(tally.spent.mu_squared)]
         amounts = amounts if details else [part_words(tally.spent, standing.meter)]
         rows.append([name or "(no name)", f"{tally.charges:,}", f"{lost:,}", *amounts, str(part or "none")])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = [
-        "  ".join(
-            f"{c:<{w}}" if i in (0, len(rows[0]) - 1) else f"{c:>{w}}"
-            for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join(["Spent", *(f"  {text.rstrip()}" for text in texts)])
+    right = [0 < place < len(rows[0]) - 1 for place in range(len(rows[0]))]
+    return "\n".join(["Spent", *(f"  {line}" for line in aligned(rows, right))])
 
 
 def _charges(standing: Standing, *, details: bool) -> str:

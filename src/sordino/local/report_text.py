@@ -8,6 +8,7 @@ from typing import Any
 
 from sordino.local.protocol import epsilons
 from sordino.privacy.exact import show
+from sordino.privacy.text_table import padded, text_width
 
 __all__ = ["differences", "is_column", "label", "one_line", "several", "share_lines"]
 
@@ -24,8 +25,8 @@ def several(count: int, noun: str) -> str:
 def share_lines(rows: Iterable[tuple[object, float, float, float]]) -> list[str]:
     """A line for each name, share and interval; long names are cut."""
     shown = [(label(str(name)), share, low, high) for name, share, low, high in rows]
-    width = max([_NARROWEST, *(len(row[0]) for row in shown)])
-    return [f"  {name:<{width}} {share:8.4f}  [{low:.4f}, {high:.4f}]" for name, share, low, high in shown]
+    width = max([_NARROWEST, *(text_width(row[0]) for row in shown)])
+    return [f"  {padded(name, width)} {share:8.4f}  [{low:.4f}, {high:.4f}]" for name, share, low, high in shown]
 
 
 def label(name: str) -> str:

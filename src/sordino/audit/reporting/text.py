@@ -11,6 +11,7 @@ from sordino.answer.text_plot import LINES, Bar, bars, curves
 from sordino.audit.reporting.drawable import drawable, place_name, spread_out
 from sordino.audit.reporting.phrases import WORD, at_least, event_name, headline, needed, ordered, tally
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series
+from sordino.privacy.text_table import aligned
 
 __all__ = ["dossier_text", "report_text", "verdict_line"]
 
@@ -110,12 +111,8 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
     wide = [max(len(row[i]) for row in lines) for i in range(len(headings))]
     while sum(wide) + 2 * (len(wide) - 1) > width and max(wide) > _NARROW_CELL:
         wide[wide.index(max(wide))] -= 1
-    drawn = []
-    for row in (lines[0], ["─" * w for w in wide], *lines[1:]):
-        cells = [_cut(cell, w) for cell, w in zip(row, wide, strict=True)]
-        aligned = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(cells, wide, numeric, strict=True))
-        drawn.append("  ".join(aligned).rstrip())
-    return "\n".join(drawn)
+    cut = [[_cut(cell, w) for cell, w in zip(row, wide, strict=True)] for row in lines]
+    return "\n".join(aligned(cut, numeric, ruled=True))
 
 
 def _is_number(text: str) -> bool:
