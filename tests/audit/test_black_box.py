@@ -55,7 +55,7 @@ def test_a_right_mechanism() -> None:
     assert report.relation
     assert {name for name, _ in report.facts} >= {"training runs", "final runs", "seconds", "workers"}
     assert [figure.title for figure in report.figures] == ["Outputs on the two inputs", "Privacy profile"]
-    assert "no proof" in report.summary
+    assert "not a proof" in report.summary
     assert report.confidence == SURE
 
 

@@ -109,7 +109,7 @@ def test_verdicts_are_words_and_signs_not_colours_alone() -> None:
     assert "✓ PASSED" in Reader(HOLDS.to_html()).text
     assert "? UNDECIDED" in Reader(UNDECIDED.to_html()).text
     assert "does not count as passed" in Reader(UNDECIDED.to_html()).text
-    assert "no proof" in Reader(HOLDS.to_html()).text
+    assert "not a proof" in Reader(HOLDS.to_html()).text
 
 
 def test_a_dossier_lists_what_is_wrong_first_and_links_to_each() -> None:

@@ -184,9 +184,9 @@ def changed(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no stored audit report"),
-        ("[]", "no stored audit report"),
-        ("[" * 100_000, "no stored audit report"),
+        ("", "not a stored audit report"),
+        ("[]", "not a stored audit report"),
+        ("[" * 100_000, "not a stored audit report"),
         (changed(v=2), "reads audits up to version 1"),
         (changed(v=0), "damaged"),
         (changed(v=True), "damaged"),
@@ -198,7 +198,7 @@ def changed(**fields: Any) -> str:
         (changed(method="guess"), "damaged"),
         (changed(epsilon="nan"), "damaged"),
         (changed(epsilon=True), "damaged"),
-        (changed(epsilon=math.nan), "no stored audit report"),
+        (changed(epsilon=math.nan), "not a stored audit report"),
         (changed(facts=[["one"]]), "damaged"),
         (changed(pair=["a", "b", "c"]), "damaged"),
         (changed(notes="text"), "damaged"),

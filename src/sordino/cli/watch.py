@@ -72,10 +72,11 @@ class Watch:
                 elif not self._over:
                     bar = bar or stack.enter_context(progress_bar(self._label))
                     known = None if self.session is None else self.session.progress
+                    stage = "Opening" if self.session is None else self._label
                     part = max(part, known or 0.0)  # never backwards
                     # an estimate near 0 says nothing yet: the bar moves to and fro until there is something to tell
                     total = None if part < KNOWN else 1
-                    bar.update(bar.task_ids[0], completed=part if total else 0, total=total, refresh=True)
+                    bar.update(bar.task_ids[0], description=stage, completed=part if total else 0, total=total, refresh=True)
 
     def _stop(self) -> None:
         session = self.session

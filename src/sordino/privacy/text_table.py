@@ -1,4 +1,4 @@
-"""Aligned columns of plain text: the one place where cells are padded. Colours and boxes of terminals are `cli/page.py`'s."""
+"""Aligned columns of plain text: the one place where cells are padded. What terminals show in colour is `cli/page.py`."""
 
 from __future__ import annotations
 
