@@ -6,15 +6,13 @@ infinite one is "inf". The same report always gives the same text, and the meani
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import show
+from sordino.privacy.json_form import list_of, read, text_of, texts_of, truth_of, write
 
 __all__ = ["VERSION", "dump", "load_dossier", "load_report"]
 
@@ -25,36 +23,32 @@ _METHODS = frozenset({"black box", "record and replay", "exact law"})
 _UNBOUNDED = {"inf": math.inf, "-inf": -math.inf}
 _PLAIN = ("name", "method", "summary", "witness", "relation", "version", "created")
 _NUMBERS = ("epsilon", "delta", "epsilon_lower", "delta_lower")
-_Kept = TypeVar("_Kept", Report, Dossier)
+_WHICH = "Report.from_json reads reports, Dossier.from_json dossiers."
 
 
 def dump(what: Report | Dossier) -> str:
     """The text of a report or a dossier; it can always be encoded as UTF-8."""
     if isinstance(what, Report):
-        stored = {"kind": _REPORT, "v": VERSION, **_report_fields(what)}
-    else:
-        stored = {
-            "kind": _DOSSIER,
-            "v": VERSION,
-            "title": what.title,
-            "passed": what.passed,
-            "reports": [_report_fields(report) for report in what.reports],
-            "facts": what.facts,
-            "notes": what.notes,
-            "expected": what.expected,
-        }
-    text = json.dumps(stored, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate as its escape, which JSON reads back
+        return write(_REPORT, VERSION, _report_fields(what), indent=1)
+    stored = {
+        "title": what.title,
+        "passed": what.passed,
+        "reports": [_report_fields(report) for report in what.reports],
+        "facts": what.facts,
+        "notes": what.notes,
+        "expected": what.expected,
+    }
+    return write(_DOSSIER, VERSION, stored, indent=1)
 
 
 def load_report(text: str) -> Report:
     """The report of a stored text."""
-    return _loaded(text, _REPORT, _report)
+    return read(text, _REPORT, VERSION, _REPORT, _report, hint=_WHICH)
 
 
 def load_dossier(text: str) -> Dossier:
     """The dossier of a stored text."""
-    return _loaded(text, _DOSSIER, _dossier)
+    return read(text, _DOSSIER, VERSION, _DOSSIER, _dossier, hint=_WHICH)
 
 
 def _report_fields(report: Report) -> dict[str, Any]:
@@ -81,40 +75,20 @@ def _stored(number: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _loaded(text: str, kind: str, read: Callable[[Any], _Kept]) -> _Kept:
-    try:
-        stored = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None
-        found, version = stored.pop("kind"), stored.pop("v")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise _damaged(text, kind) from None
-    if found != kind:
-        hint = "Report.from_json reads reports, Dossier.from_json dossiers."
-        raise InvalidInput(f"kind {show(found)}", f'this is not of kind "{kind}"', hint)
-    if type(version) is int and version > VERSION:
-        rule = f"this Sordino reads audits up to version {VERSION}"
-        raise InvalidInput(f"an {kind} of version {version}", rule, "Install a newer Sordino.")
-    try:
-        if type(version) is not int or version != VERSION:
-            raise ValueError
-        return read(stored)
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise _damaged(text, kind) from None
-
-
 def _report(stored: Any) -> Report:
     _only(stored, {f.name for f in fields(Report)} | {"passed"})
     confidence, pair = stored["confidence"], stored["pair"]
-    known: dict[str, Any] = {name: _text(stored[name]) for name in _PLAIN}
+    known: dict[str, Any] = {name: text_of(stored[name]) for name in _PLAIN}
     known |= {name: _number(stored[name]) for name in _NUMBERS}
     report = Report(
         **known,
-        verdict=Verdict[_text(stored["verdict"]).upper()],
+        verdict=Verdict[text_of(stored["verdict"]).upper()],
         confidence=None if confidence is None else _number(confidence),
         pair=None if pair is None else _two(pair),
-        facts=tuple(map(_two, _list(stored["facts"]))),
-        notes=_texts(stored["notes"]),
-        grids=tuple(map(_grid, _list(stored["grids"]))),
-        figures=tuple(map(_figure, _list(stored["figures"]))),
+        facts=tuple(map(_two, list_of(stored["facts"]))),
+        notes=texts_of(stored["notes"]),
+        grids=tuple(map(_grid, list_of(stored["grids"]))),
+        figures=tuple(map(_figure, list_of(stored["figures"]))),
     )
     if report.passed is not stored["passed"] or report.method not in _METHODS:
         raise ValueError
@@ -124,11 +98,11 @@ def _report(stored: Any) -> Report:
 def _dossier(stored: Any) -> Dossier:
     _only(stored, {f.name for f in fields(Dossier)} | {"passed"})
     dossier = Dossier(
-        _text(stored["title"]),
-        tuple(map(_report, _list(stored["reports"]))),
-        tuple(map(_two, _list(stored["facts"]))),
-        _texts(stored["notes"]),
-        tuple(map(_truth, _list(stored["expected"]))),
+        text_of(stored["title"]),
+        tuple(map(_report, list_of(stored["reports"]))),
+        tuple(map(_two, list_of(stored["facts"]))),
+        texts_of(stored["notes"]),
+        tuple(map(truth_of, list_of(stored["expected"]))),
     )
     if dossier.passed is not stored["passed"]:
         raise ValueError
@@ -137,7 +111,7 @@ def _dossier(stored: Any) -> Dossier:
 
 def _grid(stored: Any) -> Grid:
     _only(stored, {f.name for f in fields(Grid)})
-    return Grid(_text(stored["title"]), _texts(stored["headings"]), tuple(map(_texts, _list(stored["rows"]))))
+    return Grid(text_of(stored["title"]), texts_of(stored["headings"]), tuple(map(texts_of, list_of(stored["rows"]))))
 
 
 def _figure(stored: Any) -> Figure:
@@ -145,22 +119,22 @@ def _figure(stored: Any) -> Figure:
     if stored["kind"] not in _KINDS:
         raise ValueError
     return Figure(
-        _text(stored["title"]),
-        _text(stored["x_label"]),
-        _text(stored["y_label"]),
-        tuple(map(_series, _list(stored["series"]))),
+        text_of(stored["title"]),
+        text_of(stored["x_label"]),
+        text_of(stored["y_label"]),
+        tuple(map(_series, list_of(stored["series"]))),
         stored["kind"],
-        _texts(stored["ticks"]),
-        _truth(stored["log_y"]),
+        texts_of(stored["ticks"]),
+        truth_of(stored["log_y"]),
     )
 
 
 def _series(stored: Any) -> Series:
     _only(stored, {f.name for f in fields(Series)})
-    x, y = (tuple(map(_number, _list(stored[name]))) for name in ("x", "y"))
+    x, y = (tuple(map(_number, list_of(stored[name]))) for name in ("x", "y"))
     if len(x) != len(y):
         raise ValueError
-    return Series(_text(stored["name"]), x, y)
+    return Series(text_of(stored["name"]), x, y)
 
 
 def _only(stored: Any, names: set[str]) -> None:
@@ -176,37 +150,6 @@ def _number(stored: Any) -> float:
     raise ValueError
 
 
-def _text(stored: Any) -> str:
-    if type(stored) is not str:
-        raise ValueError
-    return stored
-
-
-def _truth(stored: Any) -> bool:
-    if type(stored) is not bool:
-        raise ValueError
-    return stored
-
-
-def _list(stored: Any) -> list[Any]:
-    if type(stored) is not list:
-        raise ValueError
-    return stored
-
-
-def _texts(stored: Any) -> tuple[str, ...]:
-    return tuple(map(_text, _list(stored)))
-
-
 def _two(stored: Any) -> tuple[str, str]:
-    first, second = _texts(stored)
+    first, second = texts_of(stored)
     return first, second
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
-def _damaged(text: object, kind: str) -> InvalidInput:
-    what = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-    return InvalidInput(what, f"it is not a stored {kind}, or it is damaged", "Pass a text made by to_json(), unchanged.")
