@@ -109,12 +109,12 @@ def test_only_the_kernel_of_a_notebook_draws_a_bar(monkeypatch: pytest.MonkeyPat
     assert notebook_bar(lambda: None) is None
     fake: Any = types.ModuleType("IPython")
     monkeypatch.setitem(sys.modules, "IPython", fake)
-    assert notebook_bar(lambda: None) is None
-    fake.get_ipython = lambda: types.SimpleNamespace()  # a terminal's shell has no kernel
-    assert notebook_bar(lambda: None) is None
     display: Any = types.ModuleType("IPython.display")
     display.display = Shown()
     monkeypatch.setitem(sys.modules, "IPython.display", display)
+    assert notebook_bar(lambda: None) is None
+    fake.get_ipython = lambda: types.SimpleNamespace()  # a terminal's shell has no kernel
+    assert notebook_bar(lambda: None) is None
     fake.get_ipython = lambda: types.SimpleNamespace(kernel=object())
     assert isinstance(notebook_bar(lambda: 0.5), NotebookBar)
 
