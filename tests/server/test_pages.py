@@ -183,6 +183,11 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         lines = home.http.get(f"{again}/csv", headers=who[0]).text.splitlines()
         found = float(lines[1].split(",")[0])
         assert abs(found - (one + two) / 2) <= 0.5  # type: ignore[operator]
+        assert "combined by their precision" in home.http.get(again, headers=who[0]).text
+        median = "SELECT MEDIAN(age) AS m FROM visits"
+        other = send(home, "/workbench/visits", who, sql=median, epsilon="0.5", do="ask").headers["location"]
+        assert "the dearer answer is shown" in home.http.get(other, headers=who[0]).text
+        home.link.asked.pop()
         # the same answer given again is one release, and does not count twice
         same = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
         assert len(home.link.asked) == 2
@@ -192,6 +197,19 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         later = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
         assert "precision-weighted" not in home.http.get(later, headers=who[0]).text
         assert "precision-weighted" not in home.http.get(again, headers=who[0]).text
+
+
+def test_an_answer_stays_when_its_declaration_changes() -> None:
+    with house() as home:
+        who = logged_in(home)
+        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers["location"]
+        before = home.http.get(f"{place}/csv", headers=who[0]).text
+        table = home.link._dataset.tables["visits"]
+        rest = {name: column for name, column in table.columns.items() if name != "ward"}
+        home.link._dataset = home.link._dataset.with_tables({"visits": replace(table, columns=rest)})
+        assert "no such column" in send(home, "/workbench/visits/study", who, sql=WARDS, what="curve").text
+        assert home.http.get(place, headers=who[0]).status_code == 200
+        assert home.http.get(f"{place}/csv", headers=who[0]).text == before
 
 
 def test_boards_show_what_the_owner_lets_people_share(home: House) -> None:

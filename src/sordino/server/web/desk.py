@@ -23,7 +23,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer
 from sordino.answer.combine import combined
 from sordino.audit.reporting.officer_report import Account, Spent, officer_report
-from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
+from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused, SordinoError
 from sordino.ledger.receipt import checked_name
 from sordino.ledger.terms import charge_facts, read_charge
 from sordino.plan.cost import Cost
@@ -358,12 +358,20 @@ class Desk:
         alike = self._answers_to_same(facts, question) if question.kind == "sql" else []
         if len(alike) < 2:
             return own, [question]
-        with self._one_more_plan(who):
-            fixed = await self.planner.known_beforehand(question.dataset, facts, question.question, alike[-1].offer)
+        fixed = await self.known_beforehand(who, question)
         answers = [Answer.from_json((one.body or b"").decode()) for one in alike]
         widths = [{c.name: float(c.estimates.half_width.max()) if c.name in fixed and len(c) else None
                    for c in answer.estimates} for answer in answers]  # fmt: skip
         return combined(answers, widths), alike
+
+    async def known_beforehand(self, who: Principal, question: Question) -> frozenset[str]:
+        """The numbers of an answer whose precision follows from its price alone, so that several can be mixed."""
+        facts = self.link(who, question.dataset).facts()
+        try:
+            with self._one_more_plan(who):
+                return await self.planner.known_beforehand(question.dataset, facts, question.question, question.offer)
+        except SordinoError:  # the declaration is another one by now; the answer stays what it was
+            return frozenset()
 
     def _answers_to_same(self, facts: Facts, question: Question) -> list[Question]:
         """What the asker paid for the same question of the same data, at whatever prices, the dearest last.

@@ -84,12 +84,14 @@ async def _question(visit: Visit) -> Question:
 async def _values(visit: Visit, question: Question) -> dict[str, Any]:
     found: dict[str, Any] = {
         "question": question, "dataset": question.dataset, "answer": None, "alike": [question], "problem": None,
-        "bar": budget_view(visit.desk, visit.who, question.dataset), "key": new_id(), "pinned": None,
+        "bar": budget_view(visit.desk, visit.who, question.dataset), "key": new_id(), "pinned": None, "mixes": False,
         "host": visit.request.headers.get("host", ""), "scheme": visit.request.url.scheme,
     }  # fmt: skip
     if question.body is not None and question.kind == "sql":
         answer, alike = await visit.desk.shown_answer(visit.who, question)
         found |= {"answer": view(answer, person_of(visit, question.dataset)), "alike": alike}
+        known = await visit.desk.known_beforehand(visit.who, question)
+        found["mixes"] = any(column.name in known for column in answer.estimates)
         pins = visit.store.pins(question.dataset)
         found["pinned"] = next((one for one in pins if one.question == question.id), None)
     elif question.body is not None:

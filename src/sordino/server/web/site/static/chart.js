@@ -35,8 +35,8 @@ export function shown(value, half, integer) {
 const half = (column, i) => column.low[i] === null || column.high[i] === null || column.value[i] === null ? null
   : Math.max(column.high[i] - column.value[i], column.value[i] - column.low[i]);
 
-function extent(column, count) {
-  const all = [0];
+function extent(column, count, from = [0]) {
+  const all = [...from];
   for (let i = 0; i < count; i++) for (const part of [column.value, column.low, column.high]) if (part[i] !== null) all.push(part[i]);
   const [low, high] = [Math.min(...all), Math.max(...all)];
   return low === high ? [low, low + 1] : [low, high];
@@ -93,7 +93,9 @@ function upright(width, key, column, count, kind) {
   const time = kind === "time";
   const place = (i) => (time ? Date.parse(key.values[i]) : key.values[i]);
   order.sort((a, b) => place(a) - place(b));
-  const [low, high] = extent(column, count);
+  const tight = extent(column, count, []);
+  const far = time && tight[0] > 0.5 * tight[1];  // a line far above zero is drawn without it
+  const [low, high] = far ? [tight[0] - 0.1 * (tight[1] - tight[0]), tight[1]] : extent(column, count);
   const [height, left] = [Math.min(Math.max(width * 0.42, 180), 320), 52];
   const [made, y] = frame(width, height, low, high, left);
   if (!order.length) return made;
@@ -150,9 +152,9 @@ function heat(width, [rows, columns], column, total) {
     const h = half(column, i);
     const unsure = h !== null && column.low[i] <= 0 && column.high[i] >= 0;
     const box = { x: room + c * cell + 1, y: r * line + 1, width: Math.max(cell - 2, 1), height: line - 2, rx: 3 };
-    made.append(node("rect", { class: unsure ? "heat unsure" : "heat", ...box, "fill-opacity": (0.06 + 0.94 * Math.max(strength, 0)).toFixed(3) }, node("title", {}, `${rows.values[i]}, ${columns.values[i]}: ${label(column, i)}`)));
+    made.append(node("rect", { class: unsure ? "heat unsure" : "heat", ...box, "fill-opacity": (0.05 + 0.45 * Math.max(strength, 0)).toFixed(3) }, node("title", {}, `${rows.values[i]}, ${columns.values[i]}: ${label(column, i)}`)));
     if (cell > 46) {
-      const value = node("text", { class: strength > 0.55 ? "cell strong" : "cell", x: box.x + box.width / 2, y: box.y + line / 2 + 3, "text-anchor": "middle" }, short(column.value[i]));
+      const value = node("text", { class: "cell", x: box.x + box.width / 2, y: box.y + line / 2 + 3, "text-anchor": "middle" }, short(column.value[i]));
       made.append(value);
       if (h && cell > 96) value.append(node("tspan", { class: "pm", dx: 4 }, `±${short(h)}`));
     }
