@@ -50,7 +50,10 @@ def served(folder: Path) -> list[ServedDataset]:
     if not folder.is_dir():
         rule, hint = "there is no such folder", "Pass the folder of your declarations."
         if folder.is_file():
-            rule, hint = "it is a file, and all declarations of a folder are served", f"Pass its folder: {folder.parent}."
+            rule, hint = (
+                "it is a file, and all declarations of a folder are served",
+                f"Pass its folder, {show(str(folder.parent))}.",
+            )
         raise InvalidDeclaration(show(str(folder)), rule, hint)
     declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
     if not declarations:
