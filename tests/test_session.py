@@ -313,7 +313,7 @@ def test_persons_without_a_name_are_dropped() -> None:
 
 
 def test_sessions_need_a_dataset_and_a_budget() -> None:
-    with pytest.raises(InvalidInput, match="Pass so.Dataset.load"):
+    with pytest.raises(InvalidInput, match=r"Pass so\.Dataset\.load"):
         so.Session("visits.toml")  # type: ignore[arg-type]
     data = so.Dataset(rows(), name="visits", unit="row", columns=COLUMNS)
     with pytest.raises(InvalidDeclaration, match="budget"):
