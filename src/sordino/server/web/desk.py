@@ -22,7 +22,7 @@ from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer
 from sordino.answer.combine import combined
-from sordino.audit.paper.officer_report import Account, Spent, officer_report
+from sordino.audit.reporting.officer_report import Account, Spent, officer_report
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
 from sordino.ledger.receipt import checked_name
 from sordino.ledger.terms import charge_facts, read_charge
@@ -70,6 +70,7 @@ class Desk:
         for link in self.links.values():
             if (begin := getattr(link, "start", None)) is not None:  # a link to another process keeps a connection
                 begin()
+        self.planner.warm()
         for question in self.store.waiting(status="accepted"):
             if question.dataset in self.links:
                 self._begin(question)
