@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -15,6 +17,18 @@ from sordino.ledger.public_log import fork_findings
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.rights import RIGHTS
 
+NAMES = {
+    "owner_allot": "analyst epsilon delta per_question per_day", "owner_take_back": "analyst", "owner_suspend": "to",
+    "owner_rules": "approval_above per_question per_day sharing", "owner_decide": "question decision note",
+    "owner_person": "name role password", "owner_close_person": "name", "audit_check": "text",
+    "agents_connect": "name dataset epsilon per_question", "tokens_make": "label person dataset days scope",
+    "tokens_revoke": "token",
+    "declare_form": "table source columns unit max_rows epsilon delta price rows name-0 min-0 kind-0",
+}  # fmt: skip
+"""The fields of forms."""
+FINE = {"analyst": "other", "epsilon": "1", "name": "eve", "role": "analyst", "dataset": "visits", "per_question": "0.1",
+        "days": "1", "scope": "read", "table": "t", "source": "t.csv", "unit": "row", "name-0": "a", "keep-0": "on",
+        "kind-0": "int", "price": "0.1", "rows": "10"}  # fmt: skip
 PAGES = [name for name, right in RIGHTS.items() if right.path.startswith(("/owner/{", "/audit/{"))]
 
 
@@ -135,3 +149,19 @@ def test_who_has_no_part_of_the_budget_still_sees_pages(home: House) -> None:
 @pytest.mark.parametrize(("path", "here"), [("/", "/"), ("/owner/visits", "/owner"), ("/audit/visits", "/audit")])
 def test_the_menu_shows_where_one_is(home: House, path: str, here: str) -> None:
     assert re.findall(r'<a href="([^"]+)" aria-current="page">', home.get("owner", path).text) == [here]
+
+
+ODD = ["", "nan", "-1", "1e999", "1/0", "²", "9" * 5000, "\x00", "\ud7ff\uffff", "x" * 3000, "*", "{}", "0,5"]
+FORMS = [(name, right.path) for name, right in RIGHTS.items() if right.method == "POST" and name in NAMES]
+
+
+def test_odd_fields_are_refused_in_words() -> None:
+    """Or taken as they are, where any text is fine; nothing fails inside."""
+    with house() as alone:
+        for odd, (name, path) in product(ODD, FORMS):
+            for field in NAMES[name].split():
+                fields = {**FINE, field: odd}
+                found = form(alone, "owner", path.replace("{dataset}", "visits"), **fields)
+                assert found.status_code < 500, (name, field, odd[:20], found.text)
+        for odd, query in product(ODD, ("/audit/visits?before=", "/theory?curves-epsilon=", "/theory/lesson?lesson=")):
+            assert alone.get("owner", query + quote(odd)[:2000]).status_code < 500, (query, odd[:20])

@@ -55,7 +55,10 @@ def served(folder: Path) -> list[ServedDataset]:
     if not folder.is_dir():
         rule, hint = "there is no such folder", "Pass the folder of your declarations."
         if folder.is_file():
-            rule, hint = "it is a file, and all declarations of a folder are served", f"Pass its folder: {folder.parent}."
+            rule, hint = (
+                "it is a file, and all declarations of a folder are served",
+                f"Pass its folder, {show(str(folder.parent))}.",
+            )
         raise InvalidDeclaration(show(str(folder)), rule, hint)
     declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
     if not declarations:
@@ -92,7 +95,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
     found = _read(path)
     if strange := sorted(found.keys() - {"datasets", "oidc"}):
-        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "this is nothing that can be set", "Known: datasets, oidc.")
+        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, oidc.")
     datasets = found.get("datasets", {})
     if not isinstance(datasets, dict) or not all(isinstance(each, dict) for each in datasets.values()):
         raise InvalidDeclaration(SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it.")
@@ -102,7 +105,7 @@ def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
 def _dataset(name: str, path: Path, given: Mapping[str, Any]) -> ServedDataset:
     known = {"answer_time", "threads", "longest_text", "dry_run", "rows", "memory"}
     if strange := sorted(given.keys() - known):
-        rule = "this is nothing that can be set"
+        rule = "there is no such setting"
         raise InvalidDeclaration(f"{SETTINGS}: datasets.{name}.{strange[0]}", rule, f"Known: {', '.join(sorted(known))}.")
     for key, most in _MOST.items():
         value = given.get(key, 1)

@@ -33,6 +33,9 @@ def test_a_slider_moves_the_curves_and_the_numbers_by_keyboard(visitors: Visitor
     page.keyboard.press("End")
     expect(page.locator("#curves-scale-number")).to_have_text("0,6")  # in the reader's locale
     assert slider.get_attribute("aria-valuetext") == "5"
+    page.wait_for_url("**/theory?curves-epsilon=59&*#curves")
+    page.reload()  # the address holds all sliders, to be passed on
+    expect(page.locator("#curves-scale-number")).to_have_text("0,6")
     page.locator("#many").get_by_label("Number of answers").focus()
     page.keyboard.press("End")
     exact = (1000 * so.LaplaceLoss(Fraction(1, 10))).epsilon(1e-6)

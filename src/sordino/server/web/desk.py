@@ -339,7 +339,7 @@ class Desk:
         return found
 
     async def wait(self, question: Question, seconds: float) -> Question:
-        """The question when it has an outcome, or after so many seconds as it is."""
+        """The question when it has an outcome, or after this many seconds as it is."""
         if not question.open or seconds <= 0:
             return question
         event = self._events.setdefault(question.id, asyncio.Event())

@@ -229,7 +229,7 @@ def _warm() -> None:
 
 
 class Planner:
-    """Where plans are made: in so many processes of their own, or, with none, in threads of this one."""
+    """Where plans are made: in this many processes of their own, or, with none, in threads of this one."""
 
     def __init__(self, processes: int = 0) -> None:
         self._processes = processes

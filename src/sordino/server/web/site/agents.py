@@ -30,7 +30,8 @@ async def connect(visit: Visit) -> Values:
     who, name, place = visit.who, visit.field("name").strip(), visit.field("dataset")
     visit.desk.link(who, place)
     cap = price_limit("per_question", visit.field("per_question").strip() or None)
-    if cap is None or not visit.field("epsilon").strip():
+    part = price_limit("epsilon", visit.field("epsilon").strip() or None)
+    if cap is None or part is None:
         rule = "an agent asks within a part of the budget, and within a limit for each question"
         raise InvalidInput("an agent without limits", rule, "Fill in both.")
     before = visit.store.person(name)
@@ -39,7 +40,7 @@ async def connect(visit: Visit) -> Values:
     elif not (before.active and before.roles == {Role.agent} and before.sees(place) and keeps(who, before)):
         rule = "there is, or was, an account of that name which is no agent of this dataset"
         raise InvalidInput(f"name={shown(name[:80])}", rule, "Choose another name.")
-    await visit.desk.allot(who, place, name, visit.field("epsilon").strip(), "0", Caps(cap, None))
+    await visit.desk.allot(who, place, name, str(part), "0", Caps(cap, None))
     text, token = await accounts(visit).add_token(
         who, name, "agent", (Scope.read, Scope.ask), frozenset((place,)), _DAYS
     )  # fmt: skip

@@ -70,7 +70,7 @@ async def _ledger(visit: Visit, result: Mapping[str, Any] | None = None) -> Valu
     name, who = visit.part("dataset"), visit.who
     link = visit.desk.link(who, name)
     facts, before = link.facts(), visit.query("before")
-    end = int(before) if before.isdigit() and len(before) < 16 else facts.sequence + 1
+    end = int(before) if before.isascii() and before.isdigit() and len(before) < 16 else facts.sequence + 1
     start = max(end - 2 * _SHOWN - 1, 0)
     found = await visit.desk.receipts(who, name, start, 1000, everybody=True)
     within = [one for one in found if isinstance(one, Mapping) and int(str(one["number"])) < end]

@@ -4,6 +4,7 @@
 import { call } from "./page.js";
 
 const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
+const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 const kept = new Map();
 
 function said(value) {
@@ -18,21 +19,38 @@ function places(form) {
   return query.toString();
 }
 
+function write(node, value) {
+  if (node.localName === "data") node.value = value ?? "";
+  node.textContent = node.dataset.style === "percent" ? share.format(value) : said(value);
+}
+
 function redraw(lesson, drawing) {
   for (const [name, path] of Object.entries(drawing.paths)) {
     document.getElementById(`${lesson}-${name}`)?.setAttribute("d", path);
   }
   for (const [name, value] of Object.entries(drawing.numbers)) {
     const node = document.getElementById(`${lesson}-${name}-number`);
-    if (!node) continue;
-    const share = node.dataset.style === "percent";
-    if (node.localName === "data") node.value = value ?? "";
-    node.textContent = share ? new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(value) : said(value);
+    if (node) write(node, value);
   }
   for (const [name, text] of Object.entries(drawing.texts)) {
     const node = document.getElementById(`${lesson}-${name}`);
     if (node) node.textContent = text;
   }
+}
+
+let soon;
+/** The address says where all sliders are, so that it can be passed on; not while they are dragged. */
+function remember(lesson) {
+  clearTimeout(soon);
+  soon = setTimeout(() => address(lesson), 250);
+}
+
+function address(lesson) {
+  const query = new URLSearchParams();
+  for (const form of document.querySelectorAll("form[data-lesson]")) {
+    for (const [name, value] of new FormData(form)) query.set(name, value);
+  }
+  history.replaceState(null, "", `?${query}#${lesson}`);
 }
 
 class Lesson {
@@ -73,6 +91,7 @@ class Lesson {
         if (!this.fresh) kept.set(query, drawing);
         redraw(this.name, drawing);
       }
+      remember(this.name);
     } catch (error) {
       document.getElementById(`${this.name}-said`).textContent = error.problem?.detail || "The server does not answer.";
     } finally {
@@ -82,4 +101,5 @@ class Lesson {
 }
 
 document.body.classList.add("live");
+for (const node of document.querySelectorAll('.lesson data[id$="-number"]')) write(node, node.value === "" ? null : Number(node.value));
 for (const form of document.querySelectorAll("form[data-lesson]")) new Lesson(form);
