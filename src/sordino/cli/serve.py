@@ -45,6 +45,9 @@ def serve(
     """
     from sordino.server.settings import SETTINGS, served
 
+    if folder.is_file():
+        hint = "Pass the folder of your declarations; `sordino workbench FILE` serves one to yourself."
+        raise InvalidInput(repr(str(folder)), "a folder is served, and this is a file", hint)
     datasets = served(folder)
     if calibrate:
         _calibrate(folder, datasets, whole(rows, "--rows", 1, 10**8, 100_000))
