@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from sordino.audit.canaries import audit_training
 from sordino.audit.computed.exact import exact
 from sordino.audit.computed.law import law
 from sordino.audit.paper.report import Dossier, Report, Verdict
 from sordino.audit.replayed.replay import replay
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.specimens import run as run_zoo
-from sordino.audit.training import audit_training
 
 __all__ = ["audit"]
 
