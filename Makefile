@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 BARE := $(VENV)/.installed-bare
 WORKERS ?= 2
 
-.PHONY: setup demo test slow mutants bench lint clean
+.PHONY: setup demo test slow mutants bench lint docs notebooks release clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,9 @@ help:
 	@echo "make mutants plant privacy bugs one by one and see which test notices, write docs/mutants.md"
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
 	@echo "make lint    ruff and mypy only"
+	@echo "make docs    build the site into build/site, without network, and check its links"
+	@echo "make notebooks  run docs/notebooks and store what they answer"
+	@echo "make release build, check the wheel on each Python at hand, and write a bill of materials into dist/"
 
 # $(call install,WHAT): what pip shall install, in .venv
 define install
@@ -56,5 +59,14 @@ mutants: setup
 bench: setup
 	$(BIN)/python -m benchmarks.run
 
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.docs_site
+
+notebooks: setup
+	$(BIN)/python -m tools.notebooks
+
+release: setup
+	$(BIN)/python -m tools.release
+
 clean:
-	rm -rf $(VENV) benchmarks/.venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf build dist $(VENV) benchmarks/.venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
