@@ -27,7 +27,9 @@ def curves(epsilon: float = 0.5) -> alt.LayerChart:
         if 108 <= center + k <= 133
     ]
     chart = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("count:Q", title="released count", scale=alt.Scale(domain=[108, 133]), axis=alt.Axis(grid=False, tickCount=6)),
+        x=alt.X(
+            "count:Q", title="released count", scale=alt.Scale(domain=[108, 133]), axis=alt.Axis(grid=False, tickCount=6)
+        ),
         y=alt.Y("chance:Q", title=None, axis=None, stack=None),
         color=alt.Color(
             "table:N",
