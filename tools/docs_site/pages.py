@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,7 @@ def _nav(entry: Any) -> Any:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """The parts of the navigation that follow from the repository."""
     config.nav = _nav(config.nav)
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("version", sordino.__version__)
+    version = sordino.__version__
     config.copyright = f"Sordino {version}, Apache-2.0"
     return config
 
