@@ -13,7 +13,7 @@ help:
 	@echo "make demo    set up .venv and release something real"
 	@echo "make test    set up .venv, lint, type-check and run all tests (what CI runs)"
 	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds"
-	@echo "make mutants plant privacy bugs one by one and see which test notices, write docs/mutants.md"
+	@echo "make mutants plant privacy bugs one by one and see which test notices, write build/mutants.md"
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
 	@echo "make lint    ruff and mypy only"
 	@echo "make docs    build the site into build/site, without network, and check its links"

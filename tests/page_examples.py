@@ -42,14 +42,14 @@ def compare(shown: str, printed: str, page: str) -> None:
     assert wanted == found if whole else found.startswith(wanted), f"{page} shows\n{shown}\nbut prints\n{printed}"
 
 
-def run_page(page: Path) -> None:
-    """All blocks of a page; a TOML block that begins with a file's name is that file."""
+def run_page(page: Path) -> dict[str, object]:
+    """All blocks of a page; a TOML block that begins with a file's name is that file. Gives the names that they made."""
     names: dict[str, object] = {}
     printed = ""
     for language, block in BLOCK.findall(page.read_text("utf-8")):
         if language == "python":
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(compile(block, page.name, "exec"), names)
+                exec(compile(block, page.name, "exec", dont_inherit=True), names)
             printed = out.getvalue()
         elif language == "output":
             compare(block, printed, page.name)
@@ -57,6 +57,7 @@ def run_page(page: Path) -> None:
             run_console(block, page.name)
         elif named := re.match(r"# (\S+\.toml)\n", block):
             Path(named.group(1)).write_text(block)
+    return names
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Left: what a noisy count may be, with and without one person. Right: answers abo
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -54,7 +55,7 @@ def answers() -> alt.LayerChart:
     n = 40_000
     ward = chance.choice(WARDS, n, p=[0.34, 0.26, 0.18, 0.12, 0.1])
     table = pa.table({"patient": chance.integers(0, 20_000, n), "ward": ward, "cost": chance.gamma(2, 300, n)})
-    columns = {
+    columns: dict[str, dict[str, Any]] = {
         "ward": {"type": "category", "values": list(WARDS)},
         "cost": {"type": "float", "min": 0, "max": 3000, "step": 0.01},
     }
