@@ -22,7 +22,8 @@ _LOWERED = re.compile(
     rf"(?<![\w])(?P<base>[{_LETTER}]′?)_(?:(?P<open>[({{])|(?P<plain>[-−]?(?:\d+|∞|[{_LETTER}][{_LETTER}0-9]*)(?![\w(])))"
     rf"|(?<![\w])(?P<base1>[{_LETTER}])_(?P<plain1>[{_LETTER}0-9])(?=\()"
 )
-_LATEX = re.compile(r"(?<![\\\w$])\$(?P<block>\$)?(?P<latex>[^$\n]+?)\$(?(block)\$)(?![\w$])")
+_LATEX = re.compile(r"(?<![\\\w$])\$(?P<block>\$)?(?P<latex>[^\s$](?:[^$\n]*[^\s$])?)\$(?(block)\$)(?![\w$])")
+_BAR = re.compile(r"<mo[^>]*>(\||&#x0*7C;|∥|‖|&#x0*222[35];|&#x0*2016;|&#x0*2225;)</mo>")
 _PAIRS = {"(": ")", "{": "}"}
 
 
@@ -36,8 +37,32 @@ def closing(text: str, start: int) -> int:
     return -1
 
 
+def _found(m: re.Match[str], text: str) -> tuple[str, str, int] | None:
+    """What a match has before it and as its script, and where that ends; None if a bracket is never closed."""
+    found = m.groupdict()
+    base = found.get("base") or found.get("base1") or ""
+    if not found["open"]:
+        return base, found.get("plain") or found["plain1"], m.end(0)
+    close = closing(text, m.end(0) - 1)
+    return None if close < 0 else (base, text[m.end(0) : close], close + 1)
+
+
+def _filled(script: ET.Element, text: str) -> ET.Element:
+    """An element with this text, in which powers may have powers; what else is in there (`code`) is left to Markdown."""
+    script.text = text
+    for pattern, tag in ((_RAISED, "sup"), (_LOWERED, "sub")):
+        m = pattern.search(text)
+        inner = _found(m, text) if m and "\x02" not in text else None
+        if m and inner:
+            script.text = text[: m.start(0)] + inner[0]
+            below = _filled(ET.SubElement(script, tag), inner[1])
+            below.tail = text[inner[2] :]
+            break
+    return script
+
+
 class _Script(InlineProcessor):
-    """A power or an index; what is inside is read again, so that powers may have powers."""
+    """A power or an index."""
 
     def __init__(self, pattern: re.Pattern[str], tag: str, md: Markdown) -> None:
         super().__init__(pattern.pattern, md)
@@ -46,17 +71,12 @@ class _Script(InlineProcessor):
     def handleMatch(  # noqa: N802
         self, m: re.Match[str], data: str
     ) -> tuple[ET.Element | None, int | None, int | None]:
-        found = m.groupdict()
-        inner, end = found.get("plain") or found.get("plain1"), m.end(0)
-        if found["open"]:
-            close = closing(data, m.end(0) - 1)
-            if close < 0:
-                return None, None, None
-            inner, end = data[m.end(0) : close], close + 1
-        script = ET.Element(self._tag)
-        script.text = inner
-        base = found.get("base") or found.get("base1")
-        if base is None:
+        found = _found(m, data)
+        if found is None:
+            return None, None, None
+        base, inner, end = found
+        script = _filled(ET.Element(self._tag), inner)
+        if not base:
             return script, m.start(0), end
         whole = ET.Element("span")
         whole.text = base
@@ -75,6 +95,7 @@ class _Latex(InlineProcessor):
         data: str,  # noqa: ARG002
     ) -> tuple[str, int, int]:
         made = convert(m["latex"], display="block" if m["block"] else "inline")
+        made = _BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)  # or browsers take it for an operator
         return self.md.htmlStash.store(made), m.start(0), m.end(0)
 
 

@@ -17,7 +17,7 @@ _LINK = re.compile(
     r"(?P<before>!?\[[^]\[]*(?:\[[^]]*\][^]\[]*)*\]\()(?P<target>(?!https?:|mailto:|#)[^)#\s]+)(?P<fragment>#[^)\s]+)?\)"
 )
 _FENCED = re.compile(r"(^|\n)(\s*)(```+|~~~+).*?\n\2?\3[^\n]*", re.DOTALL)
-_CODE = (".py", ".toml", ".yml", ".yaml", ".txt", ".json", "Makefile", "LICENSE", "Dockerfile")
+_CODE = (".py", ".cff", ".toml", ".yml", ".yaml", ".txt", ".json", "Makefile", "LICENSE", "Dockerfile")
 
 
 def _prose(text: str) -> Iterator[tuple[bool, str]]:

@@ -22,7 +22,7 @@ def as_markdown(path: Path) -> str:
             parts.append(f"```python\n{cell.source}\n```")
             parts += [shown for output in cell.outputs if (shown := _shown(output))]
     title, *rest = parts
-    told = f"*This page is [the notebook `{path.name}`]({path.name}), as the tests run it.*"
+    told = f'*This page is the notebook <a href="{path.name}" download>{path.name}</a>. The tests run it.*'
     return "\n\n".join([title, told, *rest]) + "\n"
 
 
