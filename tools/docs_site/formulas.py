@@ -17,7 +17,7 @@ from markdown import Extension, Markdown
 __all__ = ["makeExtension"]
 
 _LETTER = "A-Za-zα-ωΑ-Ωℓ"
-_RAISED = re.compile(rf"(?<=[\w)\]|′″*∞}}])\^(?:(?P<open>\()|(?P<plain>[-−+]?(?:\d+(?:[./]\d+)?|[{_LETTER}]+)′?))")
+_RAISED = re.compile(rf"(?<=[\w)\]|′″*∞}}])\^(?:(?P<open>\()|(?P<plain>[-−+]?(?:\d+(?:\.\d+)?|[{_LETTER}]+)′?))")
 _LOWERED = re.compile(
     rf"(?<![\w])(?P<base>[{_LETTER}]′?)_(?:(?P<open>[({{])|(?P<plain>[-−]?(?:\d+|∞|[{_LETTER}][{_LETTER}0-9]*)(?![\w(])))"
     rf"|(?<![\w])(?P<base1>[{_LETTER}])_(?P<plain1>[{_LETTER}0-9])(?=\()"
