@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BARE := $(VENV)/.installed-bare
-WORKERS ?= 2
+# Three on two cores: some tests wait for disks, servers and signals.
+WORKERS ?= 3
+
+# Tests start hundreds of interpreters: without bytecode each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test slow mutants bench lint docs notebooks release clean
 .DEFAULT_GOAL := help

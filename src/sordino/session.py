@@ -229,7 +229,7 @@ class Session:
     def asking(self, query: Query, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Asking:
         """A question step by step, for those who decide when each of its steps is taken; `run` takes them all."""
         cost = Cost.offered(**offer)
-        request = Request(uuid.uuid4().hex if request_id is None else request_id, sql_text(query), str(cost), self.analyst)
+        request = self._request(request_id, sql_text(query), str(cost))
 
         def planned() -> Planned:
             if query.sets is not None:
@@ -240,6 +240,9 @@ class Session:
             return Planned(plan.charge, first, lambda receipt, run: self._released(plan, receipt, run).to_json())
 
         return Asking(self, request, planned)
+
+    def _request(self, request_id: str | None, question: str, offer: str) -> Request:
+        return Request(uuid.uuid4().hex if request_id is None else request_id, question, offer, self.analyst)
 
     def _released(self, plan: Plan, receipt: Receipt, run: Run) -> Answer:
         """The answer to a plan; where bounds are found first, to the plan that follows from them."""
@@ -287,7 +290,7 @@ class Session:
     ) -> Asking:
         """A suggestion step by step, as `asking`."""
         plan = self._plan_suggestion(table, epsilon, columns, keys, query_epsilon)
-        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        request = self._request(request_id, plan.question, plan.offer)
 
         def planned() -> Planned:
             rehearse_suggestion(plan, self._engine.dialect)
@@ -342,7 +345,7 @@ class Session:
         Privacy: all tables together satisfy (epsilon, the ledger's delta), by Gaussian noise (workloads/residuals.md).
         """
         plan = plan_workload(self.dataset, self.ledger.meter(self.analyst), columns, **asked)
-        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        request = self._request(request_id, plan.question, plan.offer)
 
         def planned() -> Planned:
             rehearse_marginals(plan, self._engine.dialect)
@@ -373,7 +376,7 @@ class Session:
         (workloads/synthesis.md). A person with several rows counts with at most `max_rows` of them.
         """
         plan = plan_synthesis(self.dataset, self.ledger.meter(self.analyst), table, **asked)
-        request = Request(uuid.uuid4().hex if request_id is None else request_id, plan.question, plan.offer, self.analyst)
+        request = self._request(request_id, plan.question, plan.offer)
 
         def planned() -> Planned:
             rehearse_synthesis(plan, self._engine.dialect)

@@ -518,6 +518,7 @@ def test_spark_connect(server: str, tmp_path: Path) -> None:
     local.close()
 
 
+@pytest.mark.slow
 def test_the_same_integers_by_spark_connect(server: str) -> None:
     from pyspark.sql import SparkSession
 

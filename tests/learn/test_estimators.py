@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -14,8 +15,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import sordino as so
+from sordino import learn
 from sordino.errors import InvalidInput
-from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes
+from sordino.learn import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes, bounded_rows
 from sordino.learn.bounded_rows import SCALE, noisy_moments, noisy_sums, on_lattice
 from sordino.learn.estimator import rational_root, shared
 from sordino.learn.payment import ledger_for
@@ -112,7 +114,7 @@ def test_they_learn_what_there_is_to_learn() -> None:
         assert model.fit(x, y).score(x, y) > least
         assert np.allclose(model.predict_proba(x).sum(1), 1)
     target = x[:, 0]
-    fit = LinearRegression(8, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(x, target)
+    fit = LinearRegression(40, 1e-5, bounds=(0, high), target_bounds=(0, 30), row_norm=3).fit(x, target)
     assert fit.score(x, target) > 0.5
     digits, labels = load_digits(return_X_y=True)
     tenfold = LogisticRegression(8, 1e-5, bounds=(0, 16), classes=range(10), steps=60, learning_rate=16.0)
@@ -183,3 +185,58 @@ def test_a_fit_is_charged_before_data_are_read(tmp_path: Path) -> None:
     with pytest.raises(so.errors.BudgetExceeded):
         NaiveBayes(5, 1e-6, bounds=(0, 1), classes=[0, 1], ledger=ledger).fit(x, y)
     ledger.close()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 17, 64, 257])
+def test_no_other_row_changes_a_score_or_a_lattice_vector(rows: int) -> None:
+    """Bit for bit: what a row adds is a function of the row alone, also where matrix products round."""
+    rng = np.random.default_rng(rows)
+    x = rng.random((rows, 7)) * rng.choice([1e-9, 1.0, 3.0], (rows, 1))
+    weights = rng.normal(size=(3, 7)) * 10.0 ** rng.integers(-6, 6)
+    whole = bounded_rows.on_lattice(x, 1.7)
+    most = 7 * 3.0 * bounded_rows.SCALE
+    scores = bounded_rows.exact_scores(whole, weights, most)
+    for row in range(rows):
+        alone = bounded_rows.on_lattice(x[row : row + 1], 1.7)
+        assert np.array_equal(alone[0], whole[row])
+        assert np.array_equal(bounded_rows.exact_scores(alone, weights, most)[0], scores[row])
+    assert (np.sqrt(np.square(whole).sum(1)) <= 1.7 * bounded_rows.SCALE).all()
+    exact = whole.astype(object) @ weights.T.astype(object)
+    assert np.allclose(scores, exact.astype(float), rtol=1e-15, atol=most**2 * 2.0**-51 * np.abs(weights).sum(1).max())
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        (learn.LogisticRegression, {"steps": 0}),
+        (learn.LogisticRegression, {"clip": 0}),
+        (learn.LogisticRegression, {"clip": float("nan")}),
+        (learn.LogisticRegression, {"learning_rate": -1}),
+        (learn.LogisticRegression, {"momentum": 1}),
+        (learn.NaiveBayes, {"row_norm": 0}),
+        (learn.LinearRegression, {"row_norm": float("inf")}),
+        (learn.PCA, {"row_norm": -1}),
+        (learn.PCA, {"n_components": 0}),
+        (learn.KMeans, {"rounds": 2.5}),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_before_the_charge(model: Any, wrong: dict[str, Any]) -> None:
+    data = so.Dataset(pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5})
+    with so.Session(data) as session:
+        given: dict[str, Any] = {"bounds": (0, 1), "ledger": session.ledger, **wrong}
+        if model in (learn.LogisticRegression, learn.NaiveBayes):
+            given["classes"] = [0, 1]
+        if model is learn.LinearRegression:
+            given["target_bounds"] = (0, 1)
+        with pytest.raises(so.errors.InvalidInput):
+            model(**given).fit(np.zeros((4, 2)), np.array([0, 1, 0, 1]))
+        assert session.receipts == ()
+
+
+def test_a_fit_that_fails_is_forfeited(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = so.Dataset(pa.table({"a": [1]}), unit="row", columns={}, budget={"epsilon": 9, "delta": 1e-5})
+    monkeypatch.setattr(learn.PCA, "_finish", lambda *_: 1 / 0)
+    with so.Session(data) as session:
+        with pytest.raises(ZeroDivisionError):
+            learn.PCA(bounds=(0, 1), ledger=session.ledger).fit(np.zeros((4, 2)))
+        assert [payment.status for payment in session.ledger.payments] == ["forfeited"]

@@ -83,7 +83,7 @@ from sordino.learn import gpu_kernels, gpu_noise
 gpu_kernels.LANES = 64
 gpu_noise._expect_sound = lambda device: None
 from learn.test_gpu import differences
-print(differences(Fraction(10**6), 900, "cpu"), differences(Fraction(200), 900, "cpu", coarse=25))
+print(differences(Fraction(10**6), 200, "cpu"), differences(Fraction(200), 200, "cpu", coarse=25))
 """
 
 

@@ -16,6 +16,7 @@ from learn.models import CROSS_ENTROPY, MeanOfBatch, built  # noqa: E402
 from sordino.errors import BudgetExceeded, InvalidInput, RequestRefused, SordinoError  # noqa: E402
 from sordino.learn import RunPlan, Trainer  # noqa: E402
 from sordino.learn import trainer as trainer_module  # noqa: E402
+from sordino.learn.gradient_noise import GradientNoise  # noqa: E402
 from sordino.learn.sampler import sampled  # noqa: E402
 
 nn = torch.nn
@@ -102,6 +103,11 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
     assert "at most 2 examples each" in str(made.train(progress=False))
     mixed = trainer(persons=np.array(["b", "a", "b"] * 20), max_examples=4, size=2, batch_size=1)
     assert mixed._examples.members.tolist() == [[1, 4, 7, 10], [0, 2, 3, 5]]
+    for nobody in (None, float("nan")):
+        some = trainer(persons=[nobody, "a", nobody, 1, *"bbbb" * 14], max_examples=2, size=3, batch_size=1)
+        assert some._examples.members.tolist() == [[3, -1], [1, -1], [4, 5]]
+    numbers = trainer(persons=np.array([np.nan, 2.0, 1.0, *[2.0] * 57]), max_examples=2, size=3, batch_size=1)
+    assert numbers._examples.members.tolist() == [[2, -1], [1, 3]]
 
 
 @pytest.mark.parametrize(
@@ -171,16 +177,81 @@ def test_frozen_layers_stay_as_they_are() -> None:
     assert torch.equal(kept, model[0].weight)
 
 
-def test_secret_nans_do_not_stop_a_run_and_errors_do_not_quote_cells() -> None:
+class Listed:
+    """A dataset whose examples can fail in many ways."""
+
+    def __init__(self, x: Any, y: Any, wrong: dict[int, Any]) -> None:
+        self.x, self.y, self.wrong = x, y, wrong
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, place: int) -> Any:
+        if place in self.wrong:
+            return self.wrong[place]()
+        return self.x[place], self.y[place]
+
+
+def _unreadable() -> Any:
+    raise OSError("photo_of_7.png cannot be read")
+
+
+WRONG: dict[str, Any] = {
+    "no such class": lambda: (torch.zeros(6), torch.tensor(12345)),
+    "another shape": lambda: (torch.zeros(7), torch.tensor(1)),
+    "unreadable": _unreadable,
+    "no numbers": lambda: ("a text", None),
+    "not finite": lambda: (torch.full((6,), float("nan")), torch.tensor(1)),
+}
+
+
+def sums_of(made: Trainer, monkeypatch: pytest.MonkeyPatch, without: set[int]) -> list[Any]:
+    """The whole numbers of each step before noise, on samples without some units."""
+    seen: list[Any] = []
+    kept = GradientNoise.noisy
+
+    def noiseless(_: GradientNoise, sums: Any) -> Any:
+        seen.append(sums.copy())
+        return np.zeros_like(sums)
+
+    monkeypatch.setattr(GradientNoise, "noisy", noiseless)
+    monkeypatch.setattr(trainer_module, "sampled", lambda _r, n: np.array([i for i in range(n) if i not in without]))
+    try:
+        made.train(progress=False)
+    except Exception as error:
+        pytest.fail(f"the run ended: {type(error).__name__}")
+    monkeypatch.setattr(GradientNoise, "noisy", kept)
+    monkeypatch.setattr(trainer_module, "sampled", sampled)
+    return seen
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("places", [(7,), (0, 1, 40, 59)])
+def test_units_that_fail_add_nothing_and_stop_nothing(
+    kind: str, places: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ends, or other sums of the others, would tell of them."""
     _, x, y = built("mlp", COUNT)
-    x[7] = float("nan")
-    trainer(data=(x, y)).train(progress=False)
-    y[7] = 12345  # no such class: PyTorch's own message would name it
-    broken = trainer(data=(x, y), rate=1, batch_size=None)
-    with pytest.raises(SordinoError, match="withheld") as caught:
-        broken.train(progress=False)
-    assert "12345" not in str(caught.value)
-    assert caught.value.__cause__ is None
+    data = Listed(x, y, dict.fromkeys([place for place in places if place], WRONG[kind]))
+    wrong = set(data.wrong)
+    settings: dict[str, Any] = {"rate": 1, "batch_size": None, "steps": 2, "data": data}
+    with_them = sums_of(trainer(**settings), monkeypatch, set())
+    without = sums_of(trainer(**settings), monkeypatch, wrong)
+    assert len(with_them) == 2
+    assert all(np.array_equal(a, b) for a, b in zip(with_them, without, strict=True))
+    everyone = sums_of(trainer(**{**settings, "data": (x, y)}), monkeypatch, set())
+    assert not np.array_equal(everyone[0], without[0])
+
+
+def test_no_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer()
+
+    def none(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(made._batches, "add", none)
+    with pytest.raises(SordinoError, match="smaller physical_batch"):
+        made.train(progress=False)
 
 
 def test_a_model_that_diverges_is_told(tmp_path: Path) -> None:
@@ -279,7 +350,7 @@ def test_a_run_is_charged_once(tmp_path: Path) -> None:
 
 def test_replay_of_a_run_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The inputs of the noise on D and D', with the same samples and the same noise: apart by at most one clipping norm."""
-    from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise
+    from sordino.learn.gradient_noise import CLIP_STEPS
 
     recorded: list[list[Any]] = []
 

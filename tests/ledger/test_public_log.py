@@ -207,3 +207,24 @@ def test_what_is_no_receipt_is_refused_with_a_hint(ledger: Ledger) -> None:
     assert VerifyingKey.of(str(ledger.public_log().key)) == ledger.public_log().key
     with pytest.raises(InvalidInput, match="checkpoint"):
         Checkpoint.of(str(ledger.public_log().checkpoint()) + "\n")
+
+
+@pytest.mark.parametrize("size", ["Infinity", "-1", "1e3", "NaN", '"4"', "true"])
+def test_a_size_that_is_none_is_refused(ledger: Ledger, size: str) -> None:
+    document = json.loads(ledger.proof("a").to_json())
+    document["continues"] = {"size": "SIZE", "path": []}
+    with pytest.raises(InvalidInput, match="not a receipt"):
+        Proof.from_json(json.dumps(document).replace('"SIZE"', size))
+
+
+@pytest.mark.parametrize("place", ["answer", "text"])
+def test_halves_of_letters_are_refused(ledger: Ledger, place: str) -> None:
+    document = json.loads(ledger.proof("a").to_json())
+    if place == "answer":
+        document["answer"] = "\ud800"
+    else:
+        entry = json.loads(document["entries"][0]["text"])
+        entry["facts"]["question"] = "\ud800"
+        document["entries"][0]["text"] = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    with pytest.raises(InvalidInput, match="not a receipt"):
+        Proof.from_json(json.dumps(document))

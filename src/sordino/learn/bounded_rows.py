@@ -1,12 +1,17 @@
 """Rows of numbers within declared bounds, as integer vectors of bounded norm, and their noisy sums.
 
 Lemma. `on_lattice(rows, bound)` gives integer vectors, each a function of its row alone, of L2 norm at most bound * SCALE.
-Rows are scaled to norm at most bound (1 - 2^-40) and multiplied by SCALE in floats, which errs by less than 2^-45, and cut
-off towards zero, which lengthens no vector.
+Entries are multiplied by SCALE and cut off towards zero. Squares of whole numbers add up exactly in any order, so that no
+other row can change a norm. A vector longer than bound * SCALE * (1 - 2^-40) is shortened to that in floats, which errs by
+less than 2^-45, and cut off again, which lengthens no vector.
+
+Matrix products in floats may add in an order that depends on other rows. Here and in the estimators they are of whole
+numbers below 2^53, exact in every order; all else is done entry by entry, which does not depend on where an entry stands.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +23,7 @@ from sordino.errors import InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.privacy.exact import show
 
-__all__ = ["SCALE", "Box", "noisy_moments", "noisy_sums", "on_lattice"]
+__all__ = ["SCALE", "Box", "exact_scores", "noisy_moments", "noisy_sums", "on_lattice"]
 
 SCALE = 2**12
 Floats = npt.NDArray[np.float64]
@@ -58,9 +63,21 @@ class Box:
 
 def on_lattice(rows: Floats, bound: float) -> Floats:
     """The rows as whole numbers (in floats) of norm at most bound * SCALE; longer ones are scaled down first."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    factor = np.minimum(1.0, bound / np.maximum(norms, 1e-300)) * (1 - 2.0**-40) * SCALE
-    return np.asarray(np.trunc(rows * factor[:, None]))
+    whole = np.trunc(rows * float(SCALE))
+    norms, most = np.sqrt(np.einsum("ij,ij->i", whole, whole)), bound * SCALE * (1 - 2.0**-40)
+    factor = np.where(norms > most, most / np.maximum(norms, 1.0), 1.0)
+    return np.asarray(np.trunc(whole * factor[:, None]))
+
+
+def exact_scores(whole: Floats, weights: Floats, most: float) -> Floats:
+    """Products of whole rows, whose sums of magnitudes are at most `most`, with public weights on a lattice of their own.
+
+    Each is exact, whatever the order of addition: a row's scores are functions of the row and the weights alone.
+    Rounding the weights moves a score by at most `most`^2 * 2^-51 times the largest sum of a class's weights.
+    """
+    largest = float(np.abs(weights).sum(1).max())
+    step = 2.0 ** max(-1000, math.ceil(math.log2(max(largest, 1e-300) * most)) - 51)
+    return np.asarray(whole @ np.rint(weights / step).T * step)
 
 
 def noisy_sums(rows: Floats, bound: float, mu: Fraction) -> Floats:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,12 @@ __all__ = ["load_checkpoint", "model_digest", "save_checkpoint"]
 
 def model_digest(model: Any) -> str:
     """SHA-256 of all numbers of a model, by name."""
+    return _digest(model.state_dict())
+
+
+def _digest(state: Mapping[str, Any]) -> str:
     found = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
+    for name, value in sorted(state.items()):
         found.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
         found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return found.hexdigest()
@@ -49,11 +54,16 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any) -> Mark:
     try:
         kept = torch.load(path, weights_only=True, map_location="cpu")
         mark = Mark(**kept["mark"])
+        same = _digest(kept["model"]) == mark.model
+    except Exception as error:
+        rule = f"it is no checkpoint ({type(error).__name__})"
+        raise InvalidInput(repr(str(path)), rule, "Pass the path that train() was given.") from None
+    if not same:
+        raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")
+    try:
         model.load_state_dict(kept["model"])
         optimizer.load_state_dict(kept["optimizer"])
     except Exception as error:
         rule = f"it is no checkpoint of this model and optimizer ({type(error).__name__})"
         raise InvalidInput(repr(str(path)), rule, "Build the trainer as for the run that wrote it.") from None
-    if model_digest(model) != mark.model:
-        raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")
     return mark

@@ -183,8 +183,6 @@ class ClippedSums:
         Returns the losses, which are secret. Privacy: step.md, Theorem 1.
         """
         calls, losses = captured_calls(self.model, self.layers, self.parameters, loss)
-        if self.shapes is None:
-            raise RuntimeError("shapes are learned first")
         with torch.no_grad():
             measured = self._measure([piece for call in calls for piece in pieces_of(call, set(self.parameters))])
             self._sum(measured, *self._weights(measured))
@@ -205,7 +203,8 @@ class ClippedSums:
 
     def _weights(self, found: _Measured) -> tuple[Any, Any]:
         """How much of each unit's gradient counts, and which units count at all: those whose numbers are all finite."""
-        assert self.shapes is not None  # noqa: S101
+        if self.shapes is None:
+            raise RuntimeError("shapes are learned first")
         keys = {key: place for place, key in enumerate(self.parameters)}
         places = self._constant("places", found.norms.device, [keys[id(piece.parameter)] for piece in found.pieces])
         norms = torch.zeros(len(keys), self.units, dtype=torch.float64, device=found.norms.device)

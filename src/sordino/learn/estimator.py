@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -32,9 +34,13 @@ __all__ = [
     "RegressorMixin",
     "TransformerMixin",
     "classes_of",
+    "numbers_of",
+    "positive_number",
     "rational_root",
+    "rows_in",
     "shared",
     "targets_of",
+    "whole_number",
 ]
 
 
@@ -52,8 +58,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     bounds: Any
     ledger: Ledger | None
 
-    def _begin(self, X: Any) -> tuple[Floats, Fraction]:  # noqa: N803
-        """The rows, clamped and scaled to [0, 1], and the mu that may be spent; the fit is charged."""
+    def _expect(self) -> None:
+        """Refuse parameters of its own that cannot be, before anything is charged."""
+
+    @contextmanager
+    def _fitting(self, X: Any) -> Iterator[tuple[Floats, Fraction]]:  # noqa: N803
+        """The rows, clamped and scaled to [0, 1], and the mu that may be spent; the fit is charged, or forfeited."""
+        self._expect()
         mu = largest_mu(positive("epsilon", self.epsilon).lower, open_unit("delta", self.delta).lower)
         rows = _matrix(X)
         if rows.shape[0] < 1 or rows.shape[1] < 1:
@@ -66,7 +77,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             f"({four_digits(positive('epsilon', self.epsilon).upper)}, {show(self.delta)})-differentially private for "
             f"adding or removing one row, by exact Gaussian noise (mu {four_digits(mu)})"
         )
-        return box.unit(rows), mu
+        try:
+            yield box.unit(rows), mu
+        except BaseException:
+            if self.ledger is not None and self.receipt_ is not None:
+                with suppress(Exception):
+                    self.ledger.forfeit(self.receipt_)
+            raise
 
     def _paid(self, mu: Fraction) -> Receipt | None:
         if self.ledger is None:
@@ -126,6 +143,33 @@ def targets_of(y: Any, rows: int) -> Any:
     return found
 
 
+def numbers_of(y: Any, rows: int) -> Floats:
+    """One number for each row."""
+    try:
+        return np.asarray(targets_of(y, rows), float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"targets of type {type(y).__name__}", "targets are numbers", "Pass a flat array.") from None
+
+
+def rows_in(X: Any) -> int:  # noqa: N803
+    """How many rows there are."""
+    return len(_matrix(X))
+
+
+def positive_number(name: str, value: Any) -> float:
+    """A number above zero that was passed as a parameter."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1e100:
+        raise InvalidInput(f"{name}={show(value)}", "it must be a number above zero", "Pass 1.0 or the like.")
+    return float(value)
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A whole number above zero that was passed as a parameter."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= 10**6:
+        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 8 or so.")
+    return int(value)
+
+
 def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
     """The declared classes, and the place of each target among them; one that is none of them counts as the first."""
     if classes is None:
@@ -134,7 +178,11 @@ def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
     known = np.unique(np.asarray(classes))
     if len(known) < 2:
         raise InvalidInput(f"classes={show(classes)}", "there must be at least two", "Pass classes=[0, 1].")
-    places = np.minimum(np.searchsorted(known, y), len(known) - 1)
+    try:
+        places = np.minimum(np.searchsorted(known, y), len(known) - 1)
+    except TypeError:
+        rule = "targets must be of the type of the declared classes"
+        raise InvalidInput(f"classes={show(classes)}", rule, "Pass the classes as they stand in the data.") from None
     return known, np.where(known[places] == y, places, 0)
 
 

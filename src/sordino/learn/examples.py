@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sordino.errors import InvalidInput
 from sordino.learn.torch_extra import torch
 from sordino.privacy.exact import show
 
-__all__ = ["Examples", "made_up"]
+__all__ = ["Examples", "Places", "made_up"]
 
 Places = npt.NDArray[np.int64]
 
@@ -53,8 +54,9 @@ class Examples:
         """How many examples a unit has at most."""
         return int(self.members.shape[1])
 
+    @cached_property
     def forms(self) -> tuple[Any, Any]:
-        """One input and one target, of which only shape and type are looked at."""
+        """One input and one target, of which only shape and type are looked at: these are taken to be public."""
         if not self.count:
             raise InvalidInput("no examples", "shapes are taken from the first one", "Pass at least one example.")
         if isinstance(self.source, tuple):
@@ -69,37 +71,49 @@ class Examples:
         flat = table.reshape(-1)
         used = torch.as_tensor(flat >= 0)
         empty = ~used
-        at = np.maximum(flat, 0)
         if isinstance(self.source, tuple):
-            index = torch.as_tensor(at)
+            index = torch.as_tensor(np.maximum(flat, 0))
             x, y = (part[index] for part in self.source)
         else:
-            pairs = [self.source[int(place)] for place in at]
-            x, y = (torch.stack([torch.as_tensor(pair[side]) for pair in pairs]) for side in (0, 1))
+            x, y = (torch.zeros((len(flat), *form.shape), dtype=form.dtype) for form in self.forms)
+            for slot in np.flatnonzero(flat >= 0):
+                x[slot], y[slot] = self._formed(int(flat[slot]))
         x[empty], y[empty] = 0, 0
         return x.to(device), y.to(device), used.to(device)
 
+    def _formed(self, place: int) -> tuple[Any, Any]:
+        """An example of a dataset, if it has the common form: which ones have it depends on no other example."""
+        pair = tuple(torch.as_tensor(part) for part in self.source[place])
+        if [part.shape for part in pair] != [form.shape for form in self.forms]:
+            raise ValueError("an example of another shape")
+        return pair[0], pair[1]
+
 
 def _members(count: int, persons: Any, most: int | None) -> Places:
+    """The places of each unit's examples, at most `most`; those of nobody (None, NaN) are not used."""
     if persons is None:
         if most is not None:
             rule = "it bounds the examples of one person"
             raise InvalidInput(f"max_examples={show(most)}", rule, "Pass persons= as well: who each example is of.")
         return np.arange(count, dtype=np.int64)[:, None]
-    names = np.asarray(persons)
+    names = np.array(persons, object) if isinstance(persons, list | tuple) else np.asarray(persons)
     if names.shape != (count,):
         rule = f"there must be one person for each of the {count} examples"
         raise InvalidInput(f"persons of shape {names.shape}", rule, "Pass a column of names or numbers.")
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         rule = "how many examples of one person count must be declared, as it must not come from the data"
         raise InvalidInput(f"max_examples={show(most)}", rule, "Pass max_examples=4 or the like.")
+    known = np.array([name is not None and name == name for name in names.tolist()], bool)  # NaN is not itself
+    places, names = np.flatnonzero(known), names[known]
+    if names.dtype == object:  # a mixture cannot be put in order; its texts can
+        names = np.array([f"{type(name).__name__} {name}" for name in names])
     _, first, person = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(person, kind="stable")
     starts = np.searchsorted(person[order], np.arange(len(first)))
-    rank = np.arange(count) - starts[person[order]]
+    rank = np.arange(len(places)) - starts[person[order]]
     kept = rank < most
     members = np.full((len(first), most), -1, np.int64)
-    members[person[order][kept], rank[kept]] = order[kept]
+    members[person[order][kept], rank[kept]] = places[order[kept]]
     return members
 
 

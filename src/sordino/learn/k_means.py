@@ -12,10 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from sordino.errors import InvalidInput
-from sordino.learn.bounded_rows import Floats, noisy_sums
-from sordino.learn.estimator import ClusterMixin, PrivateEstimator, shared
-from sordino.privacy.exact import show
+from sordino.learn.bounded_rows import SCALE, Floats, noisy_sums
+from sordino.learn.estimator import ClusterMixin, PrivateEstimator, positive_number, shared, whole_number
 
 __all__ = ["KMeans"]
 
@@ -39,13 +37,22 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
         self.n_clusters, self.epsilon, self.delta, self.bounds = n_clusters, epsilon, delta, bounds
         self.rounds, self.row_norm, self.ledger = rounds, row_norm, ledger
 
+    def _expect(self) -> None:
+        whole_number("n_clusters", self.n_clusters)
+        whole_number("rounds", self.rounds)
+        if self.row_norm is not None:
+            positive_number("row_norm", self.row_norm)
+
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803, ARG002
         """Learn from rows; `y` is not looked at."""
-        for name in ("n_clusters", "rounds"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 8 or so.")
-        x, mu = self._begin(X)
+        with self._fitting(X) as (x, mu):
+            self._centres = self._moved(x, mu)
+            self.cluster_centers_ = self._centres * (self._box.high - self._box.low) + self._box.low
+            self._finish(self.cluster_centers_)
+        return self
+
+    def _moved(self, x: Floats, mu: Fraction) -> Floats:
+        """The centres after all rounds, in the unit box."""
         (each,) = set(shared(mu, [Fraction(1, int(self.rounds))] * int(self.rounds)))
         width, k = x.shape[1], int(self.n_clusters)
         norm = math.sqrt(width) / 2 if self.row_norm is None else float(self.row_norm)
@@ -59,10 +66,7 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
             counts, sd = sums[:, :1] / norm, bound / float(each) / norm
             moved = np.clip(sums[:, 1:] / np.maximum(counts, 1.0) + 0.5, 0.0, 1.0)
             centres = np.where(counts > 3 * sd, moved, centres)
-        self._centres = centres
-        self.cluster_centers_ = centres * (self._box.high - self._box.low) + self._box.low
-        self._finish(self.cluster_centers_)
-        return self
+        return centres
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The nearest centre of each row."""
@@ -70,7 +74,9 @@ class KMeans(ClusterMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 def _nearest(x: Floats, centres: Floats) -> Any:
-    return (np.square(centres).sum(1) - 2 * x @ centres.T).argmin(1)
+    """The place of the nearest centre, on a lattice where distances are exact: a tie is not decided by other rows."""
+    rows, points = np.rint(x * SCALE), np.rint(centres * SCALE)
+    return (np.square(points).sum(1) - 2 * rows @ points.T).argmin(1)
 
 
 def _spread(count: int, width: int) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Floats, noisy_moments
-from sordino.learn.estimator import PrivateEstimator, RegressorMixin, targets_of
+from sordino.learn.estimator import PrivateEstimator, RegressorMixin, numbers_of, positive_number, rows_in
 from sordino.privacy.exact import show
 
 __all__ = ["LinearRegression"]
@@ -41,26 +41,28 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.epsilon, self.delta, self.bounds, self.ledger = epsilon, delta, bounds, ledger
         self.target_bounds, self.row_norm = target_bounds, row_norm
 
+    def _expect(self) -> None:
+        if self.row_norm is not None:
+            positive_number("row_norm", self.row_norm)
+
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and targets."""
         low, high = _target_bounds(self.target_bounds)
-        rows_given = np.asarray(X).shape[0] if np.ndim(X) == 2 else 0
-        targets = np.asarray(targets_of(y, rows_given) if rows_given else y)
-        x, mu = self._begin(X)
-        with np.errstate(all="ignore"):
-            scaled = (2 * np.asarray(targets, float) - (low + high)) / (high - low)
-        t = np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
-        d = x.shape[1]
-        norm = math.sqrt(d) if self.row_norm is None else float(self.row_norm)
-        x = x * np.minimum(1.0, norm / np.maximum(np.sqrt((x * x).sum(1)), 1e-300))[:, None]
-        bound = math.sqrt(norm**2 + 2)
-        moments = noisy_moments(np.column_stack([x, np.ones(len(x)), t]), bound, mu)
-        weights = _solved(moments, bound**2 / float(mu))
-        half, middle = (high - low) / 2, (high + low) / 2
-        span = self._box.high - self._box.low
-        self.coef_ = half * weights[:d] / span
-        self.intercept_ = float(middle + half * weights[d] - self.coef_ @ self._box.low)
-        self._finish(self.coef_, np.array([self.intercept_]))
+        targets = numbers_of(y, rows_in(X))
+        with self._fitting(X) as (x, mu):
+            with np.errstate(all="ignore"):
+                scaled = (2 * targets - (low + high)) / (high - low)
+            t = np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
+            d = x.shape[1]
+            norm = math.sqrt(d) if self.row_norm is None else float(self.row_norm)
+            x = x * np.minimum(1.0, norm / np.maximum(np.sqrt((x * x).sum(1)), 1e-300))[:, None]
+            bound = math.sqrt(norm**2 + 2)
+            moments = noisy_moments(np.column_stack([x, np.ones(len(x)), t]), bound, mu)
+            weights = _solved(moments, bound**2 / float(mu))
+            half, middle = (high - low) / 2, (high + low) / 2
+            self.coef_ = half * weights[:d] / (self._box.high - self._box.low)
+            self.intercept_ = float(middle + half * weights[d] - self.coef_ @ self._box.low)
+            self._finish(self.coef_, np.array([self.intercept_]))
         return self
 
     def predict(self, X: Any) -> Floats:  # noqa: N803

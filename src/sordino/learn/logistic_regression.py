@@ -2,7 +2,8 @@
 
 Privacy: in each step a row adds c (outer) a, for a its features and 1 as whole numbers (`SCALE` to the unit) and c its
 residuals times a public factor, shortened so that |c| |a| <= the bound, and cut off towards zero. So one row moves the whole
-numbers by at most the bound, and each step is Gaussian-private with its share of mu; so is the noisy number of rows.
+numbers by at most the bound, and each step is Gaussian-private with its share of mu; so is the noisy number of rows. Scores
+are exact products of whole numbers (bounded_rows.py): no other row can change one by a rounding.
 """
 
 from __future__ import annotations
@@ -13,9 +14,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from sordino.learn.bounded_rows import SCALE, Floats, on_lattice
-from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, shared, targets_of
+from sordino.errors import InvalidInput
+from sordino.learn.bounded_rows import SCALE, Floats, exact_scores, on_lattice
+from sordino.learn.estimator import (
+    ClassifierMixin,
+    PrivateEstimator,
+    classes_of,
+    positive_number,
+    rows_in,
+    shared,
+    targets_of,
+    whole_number,
+)
 from sordino.mechanisms.gaussian import Gaussian
+from sordino.privacy.exact import show
 
 __all__ = ["LogisticRegression"]
 
@@ -51,11 +63,27 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         self.epsilon, self.delta, self.bounds, self.classes, self.ledger = epsilon, delta, bounds, classes, ledger
         self.steps, self.learning_rate, self.momentum, self.clip = steps, learning_rate, momentum, clip
 
+    def _expect(self) -> None:
+        if self.steps is not None:
+            whole_number("steps", self.steps)
+        if self.learning_rate is not None:
+            positive_number("learning_rate", self.learning_rate)
+        positive_number("clip", self.clip)
+        if isinstance(self.momentum, bool) or not isinstance(self.momentum, int | float) or not 0 <= self.momentum < 1:
+            raise InvalidInput(f"momentum={show(self.momentum)}", "it is at least 0 and below 1", "Pass 0.9.")
+
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and their classes."""
-        targets = targets_of(y, np.asarray(X).shape[0] if np.ndim(X) == 2 else len(np.atleast_1d(y)))
-        self.classes_, places = classes_of(self.classes, targets)
-        x, mu = self._begin(X)
+        self.classes_, places = classes_of(self.classes, targets_of(y, rows_in(X)))
+        with self._fitting(X) as (x, mu):
+            weights = self._descended(x, mu, places)
+            self.coef_ = weights[:, :-1] / (self._box.high - self._box.low)
+            self.intercept_ = weights[:, -1] - self.coef_ @ self._box.low
+            self._finish(self.coef_, self.intercept_)
+        return self
+
+    def _descended(self, x: Floats, mu: Fraction, places: Any) -> Floats:
+        """The mean weights of the later steps, of features in [0, 1] and a last one that is always 1."""
         steps, rate = next((steps, rate) for most, steps, rate in _PACES if mu <= most)
         steps, rate = self.steps or steps, self.learning_rate or rate
         each, for_size = shared(mu, [(1 - _SIZE_SHARE) / steps, _SIZE_SHARE])
@@ -73,20 +101,16 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
             weights = weights + speed
             if 2 * step >= steps:
                 total, used = total + weights, used + 1
-        weights = total / used
-        self.coef_ = weights[:, :-1] / (self._box.high - self._box.low)
-        self.intercept_ = weights[:, -1] - self.coef_ @ self._box.low
-        self._finish(self.coef_, self.intercept_)
-        return self
+        return np.asarray(total / used)
 
     def _noisy_gradient(self, whole: Floats, lengths: Floats, wanted: Floats, weights: Floats, noise: Gaussian) -> Floats:
         """The sum over rows of clipped gradients, with noise."""
         total = np.zeros(weights.shape, np.int64)
-        factor = _CLIP / (float(self.clip) * SCALE)
+        factor, most_row = _CLIP / (float(self.clip) * SCALE), float(SCALE * whole.shape[1])
         for start in range(0, len(whole), _ROWS_AT_A_TIME):
             part = slice(start, start + _ROWS_AT_A_TIME)
-            residuals = _chances(whole[part] @ weights.T / SCALE) - wanted[part]
-            sizes = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+            residuals = _chances(exact_scores(whole[part], weights, most_row) / SCALE) - wanted[part]
+            sizes = np.sqrt(np.square(residuals).sum(1))
             most = _CLIP * (1 - 2.0**-40) / np.maximum(lengths[part], 1)
             shorter = np.minimum(factor, most / np.maximum(sizes, 1e-300))
             total += (np.trunc(residuals * shorter[:, None]).T @ whole[part]).astype(np.int64)

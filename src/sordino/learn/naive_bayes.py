@@ -7,12 +7,13 @@ of zeros and ones have x(1 - x) = 0, so that they cost nothing twice.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 
 from sordino.learn.bounded_rows import Floats, noisy_sums
-from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, targets_of
+from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, positive_number, rows_in, targets_of
 
 __all__ = ["NaiveBayes"]
 
@@ -42,11 +43,19 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.epsilon, self.delta, self.bounds, self.classes, self.ledger = epsilon, delta, bounds, classes, ledger
         self.row_norm = row_norm
 
+    def _expect(self) -> None:
+        if self.row_norm is not None:
+            positive_number("row_norm", self.row_norm)
+
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and their classes."""
-        targets = targets_of(y, np.asarray(X).shape[0] if np.ndim(X) == 2 else len(np.atleast_1d(y)))
-        self.classes_, places = classes_of(self.classes, targets)
-        x, mu = self._begin(X)
+        self.classes_, places = classes_of(self.classes, targets_of(y, rows_in(X)))
+        with self._fitting(X) as (x, mu):
+            self._learn(x, mu, places)
+            self._finish(self.class_prior_, self.theta_, self.var_)
+        return self
+
+    def _learn(self, x: Floats, mu: Fraction, places: Any) -> None:
         d = x.shape[1]
         norm = math.sqrt(d) if self.row_norm is None else float(self.row_norm)
         x = x * np.minimum(1.0, norm / np.maximum(np.sqrt((x * x).sum(1)), 1e-300))[:, None]
@@ -64,8 +73,6 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.var_ = np.maximum(mean - mixed - mean**2, np.maximum(_LEAST_VARIANCE, mean * (1 - mean) * 0.02))
         spread_of = (counts * mean * (1 - mean)).sum(0)
         self.coins_ = (counts * mixed).sum(0) < _COIN * spread_of
-        self._finish(self.class_prior_, self.theta_, self.var_)
-        return self
 
     def _joint(self, X: Any) -> Floats:  # noqa: N803
         x = self._rows(X)[:, None, :]

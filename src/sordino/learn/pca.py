@@ -9,7 +9,7 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Floats, noisy_moments
-from sordino.learn.estimator import PrivateEstimator, TransformerMixin
+from sordino.learn.estimator import PrivateEstimator, TransformerMixin, positive_number, whole_number
 from sordino.privacy.exact import show
 
 __all__ = ["PCA"]
@@ -33,24 +33,28 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         self.n_components, self.epsilon, self.delta, self.bounds = n_components, epsilon, delta, bounds
         self.row_norm, self.ledger = row_norm, ledger
 
+    def _expect(self) -> None:
+        whole_number("n_components", self.n_components)
+        if self.row_norm is not None:
+            positive_number("row_norm", self.row_norm)
+
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803, ARG002
         """Learn from rows; `y` is not looked at."""
         width = np.shape(X)[1] if np.ndim(X) == 2 else 1
-        if isinstance(self.n_components, bool) or not 1 <= int(self.n_components) <= width:
+        if whole_number("n_components", self.n_components) > width:
             rule = f"there are from 1 to {width} components"
             raise InvalidInput(f"n_components={show(self.n_components)}", rule, "Pass n_components=2.")
-        x, mu = self._begin(X)
-        norm = math.sqrt(width) if self.row_norm is None else float(self.row_norm)
-        centred = x - 0.5
-        bound = math.sqrt(min(norm**2, width / 4) + 1)
-        moments = noisy_moments(np.column_stack([centred, np.ones(len(x))]), bound, mu)
-        count = max(float(moments[-1, -1]), 1.0)
-        mean = np.clip(moments[-1, :-1] / count, -0.5, 0.5)
-        values, vectors = np.linalg.eigh(moments[:-1, :-1] / count - np.outer(mean, mean))
-        self.mean_ = mean + 0.5
-        self.components_ = vectors.T[::-1][: self.n_components]
-        self.explained_variance_ = np.maximum(values[::-1][: self.n_components], 0.0)
-        self._finish(self.mean_, self.components_, self.explained_variance_)
+        with self._fitting(X) as (x, mu):
+            norm = math.sqrt(width) if self.row_norm is None else float(self.row_norm)
+            bound = math.sqrt(min(norm**2, width / 4) + 1)
+            moments = noisy_moments(np.column_stack([x - 0.5, np.ones(len(x))]), bound, mu)
+            count = max(float(moments[-1, -1]), 1.0)
+            mean = np.clip(moments[-1, :-1] / count, -0.5, 0.5)
+            values, vectors = np.linalg.eigh(moments[:-1, :-1] / count - np.outer(mean, mean))
+            self.mean_ = mean + 0.5
+            self.components_ = vectors.T[::-1][: self.n_components]
+            self.explained_variance_ = np.maximum(values[::-1][: self.n_components], 0.0)
+            self._finish(self.mean_, self.components_, self.explained_variance_)
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803

@@ -88,6 +88,7 @@ class Stream:
         if ledger is not None:
             request = Request(f"stream-{uuid.uuid4().hex}", "a stream of running totals", f"epsilon {epsilon}", analyst)
             self.receipt = ledger.charge(Charge.of(GaussianLoss(self.mu)), request).receipt
+            ledger.store(self.receipt, b"begun")  # its readings are for whoever holds the stream
         self._before: Any = 0 if width is None else np.zeros(width)
         self._variance_before = 0.0
         self._step = 0

@@ -20,7 +20,7 @@ import numpy as np
 from sordino.errors import InvalidInput, SordinoError
 from sordino.learn.checkpoint import load_checkpoint, model_digest, save_checkpoint
 from sordino.learn.clipped_sums import ClippedSums, captured_calls
-from sordino.learn.examples import Examples, made_up
+from sordino.learn.examples import Examples, Places, made_up
 from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
 from sordino.learn.graphed_sums import GraphedSums
 from sordino.learn.payment import Mark, Payments, ledger_for
@@ -150,7 +150,7 @@ class Trainer:
         """Run the model on made-up examples: learn its shapes, and refuse it if one example reaches another."""
         self.model.train()
         count = self._sums.units * self._sums.per_unit
-        form_x, form_y = self._examples.forms()
+        form_x, form_y = self._examples.forms
         numbers = GradientNoise(2**10).release(np.zeros(997, np.int64)) / 2**10
         x, y = (made_up(form, count, numbers).to(self._device()) for form in (form_x, form_y))
         every = torch.ones(count, dtype=torch.bool, device=x.device)
@@ -215,17 +215,44 @@ class Trainer:
     def _step(self) -> None:
         self._sums.clear()
         places = sampled(self.plan.rate, self._examples.units)
-        for start in range(0, len(places), self._sums.units):
-            x, y, used = self._examples.take(places[start : start + self._sums.units], self._sums.units, self._device())
-            try:
-                self._batches.add(x, y, used)
-            except Exception as error:
-                raise _Failed(type(error).__name__) from None
+        try:
+            for batch in self._batches_of(places):
+                self._add(batch)
+        except _OutOfMemory:
+            raise
+        except Exception:  # whatever one unit does must not end the run, which would tell of it
+            self._sums.clear()
+            for batch in self._batches_of(places):
+                self._add_those_that_work(batch)
         self._sums.set_gradients(self._noise, self._sums.step / self.expected)
         self.optimizer.step()
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()):
             rule = "the model's numbers are no longer finite"
             raise InvalidInput("this learning rate", rule, "Lower it, and begin a new run; what was charged stays spent.")
+
+    def _batches_of(self, places: Places) -> list[Places]:
+        return [places[start : start + self._sums.units] for start in range(0, len(places), self._sums.units)]
+
+    def _add(self, places: Places) -> None:
+        x, y, used = self._examples.take(places, self._sums.units, self._device())
+        try:
+            self._batches.add(x, y, used)
+        except (MemoryError, torch.OutOfMemoryError):
+            raise _OutOfMemory from None
+
+    def _add_those_that_work(self, places: Places) -> None:
+        """Add these units but for those that fail: where a group fails, its halves are tried apart (step.md)."""
+        before = self._sums.flat.clone()
+        try:
+            self._add(places)
+        except _OutOfMemory:
+            raise
+        except Exception:
+            self._sums.flat.copy_(before)
+            if len(places) > 1:
+                half = len(places) // 2
+                self._add_those_that_work(places[:half])
+                self._add_those_that_work(places[half:])
 
     def _statement(self) -> str:
         plan, receipt = self.plan, self._receipt
@@ -241,13 +268,13 @@ class Trainer:
         )
 
 
-class _Failed(SordinoError):
-    """A step that failed on secret examples: the text of the error may quote them, so only its kind is told."""
+class _OutOfMemory(SordinoError):
+    """No memory for a physical batch, whose shape is always the same: it does not matter whose examples it holds."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"a step failed ({kind}); details are withheld, as they may quote data. What was charged stays spent. "
-            "Run the model on examples of your own to find the cause."
+            "a step ran out of memory. What was charged stays spent. Pass a smaller physical_batch=, and continue from the "
+            "last checkpoint by resume()."
         )
 
 

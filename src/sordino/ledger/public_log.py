@@ -183,13 +183,16 @@ class Proof:
         """The proof that `to_json` wrote; whether it holds is another question (`findings`)."""
         try:
             fields = json.loads(text)
+            json.dumps(fields, ensure_ascii=False).encode()  # refuses halves of letters, which cannot be hashed
             if fields["kind"] != "sordino-receipt" or fields["v"] != 1 or type(fields["answer"]) is not str:
                 raise ValueError
             entries = tuple(map(_Shown.of, fields["entries"]))
             older = fields["continues"] or {"size": 0, "path": []}
             path = tuple(map(_hex, older["path"]))
+            if type(older["size"]) is not int or older["size"] < 0:
+                raise ValueError
             key, checkpoint = VerifyingKey.of(fields["key"]), Checkpoint.of(fields["checkpoint"])
-            proof = Proof(key, checkpoint, entries, fields["answer"], int(older["size"]), path)
+            proof = Proof(key, checkpoint, entries, fields["answer"], older["size"], path)
             if not 1 <= len(entries) <= 2 or proof.charge["kind"] != "charge":
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidInput):

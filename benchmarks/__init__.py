@@ -1,0 +1,1 @@
+"""Sordino measured beside its peers; a package, since a peer brings one of the same name."""
