@@ -68,9 +68,11 @@ def executed(path: Path) -> Any:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """What a kernel printed in several pieces, in one."""
+    """What a kernel printed in several pieces, in one; bars of progress, which only slow machines show, are left out."""
     joined = list[Any]()
     for output in outputs:
+        if output.output_type == "display_data" and "image/png" not in output.data:
+            continue
         if joined and output.output_type == joined[-1].output_type == "stream" and output.name == joined[-1].name:
             joined[-1].text += output.text
         else:
