@@ -182,7 +182,7 @@ def test_the_store_forgets_a_line_that_was_cut_off(made: dict[str, Any], tmp_pat
 def walked(made: dict[str, Any], run: Any) -> Law:
     """The law of a function of the page, by walking all branches of its draws."""
     law, walk = defaultdict[Hashable, Fraction](Fraction), Walk()
-    draws = {name: getattr(walk, name) for name in ("chance", "below", "bernoulli", "uniform")}
+    draws = {name: getattr(walk, name) for name in ("bernoulli", "uniform")}
     with mock.patch.dict(made, draws):
         while True:
             law[run()] += walk.weight
