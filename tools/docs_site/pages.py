@@ -81,11 +81,22 @@ def _audits() -> list[tuple[str, str]]:
     ]
 
 
-def _nav(entry: Any) -> Any:
+def _named(entry: Any) -> set[str]:
+    """The pages that a part of the navigation names."""
+    if isinstance(entry, str):
+        return {entry}
+    return set[str]().union(*map(_named, entry.values() if isinstance(entry, dict) else entry))
+
+
+def _nav(entry: Any, named: set[str]) -> Any:
+    """The navigation with its four placeholders filled in; pages of `docs/` that it forgot are OTHERS."""
     if isinstance(entry, list):
-        return [_nav(each) for each in entry]
+        filled = (_nav(each, named) for each in entry)
+        return [each for made in filled for each in (made if isinstance(made, list) else [made])]
     if isinstance(entry, dict):
-        return {title: _nav(below) for title, below in entry.items()}
+        return {title: _nav(below, named) for title, below in entry.items()}
+    if entry == "OTHERS":
+        return [name for path in sorted((ROOT / "docs").glob("*.md")) if (name := path.name) not in named]
     if entry == "REFERENCE":
         return [f"reference/{room}.md" for room in (*ROOMS, "audit", "divergence", "errors")]
     if entry == "PROOFS":
@@ -103,7 +114,7 @@ def _nav(entry: Any) -> Any:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """The parts of the navigation that follow from the repository."""
-    config.nav = _nav(config.nav)
+    config.nav = _nav(config.nav, _named(config.nav))
     version = sordino.__version__
     config.copyright = f"Sordino {version}, Apache-2.0"
     return config
