@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.local import affine, direct, hadamard, hashing, one_bit, subset, unary
-from sordino.local.fields import POLYNOMIALS
+from sordino.local.hashing import POLYNOMIALS
 from sordino.mechanisms import randomized_response
 
 Law = dict[Hashable, Fraction]

@@ -195,7 +195,7 @@ def test_a_preview_reads_nothing_and_says_what_would_be_charged(monkeypatch: pyt
         assert [one.search.what for one in plan.searched] == [one.name for one in found.found]
         assert [one.margin for one in plan.searched] == [one.margin for one in found.found]
     told = str(plan)
-    for line in ("Suggestion for visits", "protects     each p,", "finds        max_rows, for epsilon 0.4; persons",
+    for line in ("Suggestion for visits", "protects     each p,", "finds        max_rows, for epsilon 0.4; numbers of",
                  "max_rows_per_group by ward, for epsilon 0.4", "limits of cost, for epsilon 0.4", "limits of day",
                  "later questions at epsilon 0.5", "private with epsilon 2", "11.13 % of the budget",
                  "8 answers like this one fit"):  # fmt: skip

@@ -3,6 +3,7 @@
 Names are resolved on first use, so that `import sordino` costs next to nothing.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +182,15 @@ _HOME = {
 }
 """Where each name lives. The names of aggregates (`count`, `mean`, ...) are those of `query/aggregates/registry.py`."""
 
+_OTHER_NAMES = {
+    **dict.fromkeys(("load", "open", "read_toml"), 'Dataset.load("visits.toml")'),
+    **dict.fromkeys(("read_parquet", "read_csv", "from_pandas"), 'Dataset("visits.parquet", unit=..., columns=...)'),
+    **dict.fromkeys(("sql", "query"), 'Session(dataset).sql("SELECT ...", epsilon=0.1)'),
+    **dict.fromkeys(("laplace", "LaplaceMechanism"), "Laplace(scale=1)"),
+    **dict.fromkeys(("gaussian", "GaussianMechanism"), "Gaussian(scale=1)"),
+}
+"""What to write instead of some names of other libraries."""
+
 _MODULES = {"audit": "audit", "divergence": "privacy.divergence", "learn": "learn", "local": "local"}
 """Names that are modules; `audit` is one that can be called."""
 
@@ -282,7 +292,8 @@ def __getattr__(name: str) -> Any:
     elif not name.startswith("_") and name in (found := _measures()):
         return found[name]
     else:
-        raise AttributeError(f"module 'sordino' has no attribute {name!r}")
+        other = f". Write so.{_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+        raise AttributeError(f"module 'sordino' has no attribute {name!r}{other}", name=name, obj=sys.modules[__name__])
     globals()[name] = value
     return value
 

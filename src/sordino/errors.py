@@ -20,6 +20,7 @@ LedgerWarning (a UserWarning)          the same data are asked through another l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "SordinoError",
     "TooLarge",
     "UnsupportedSQL",
+    "no_attribute",
     "visible",
 ]
 
@@ -55,6 +57,13 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def no_attribute(owner: object, name: str, other_words: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that is not there, with what to write where its name is that of another library."""
+    hint = f". {other_words[name]}" if name in other_words else ""
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}{hint}"
+    return AttributeError(text, name=name, obj=owner)  # with both, Python proposes the nearest name
 
 
 class BudgetExceeded(SordinoError):

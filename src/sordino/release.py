@@ -145,7 +145,7 @@ def rehearse(plan: Plan, dialect: str = DEFAULT) -> None:
         answer = finished(noisy_groups(groups, plan), groups.public, plan)
         Answer.from_json(answer.to_json())
 
-    rehearsed(trial, "this question at this price", "Choose bounds, levels, an epsilon or an error less extreme.")
+    rehearsed(trial, "this question at this price", "Choose less extreme bounds, levels, epsilon or error.")
 
 
 def rehearsed(trial: Callable[[], T], what: str, hint: str) -> T:

@@ -19,12 +19,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from sordino.accounting.budget_share import left_share, percent
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import Remaining
 from sordino.answer.answer import Answer
+from sordino.answer.notebook_progress import notebook_bar
 from sordino.answer.suggestion import Suggestion
 from sordino.bounds_release import found_bounds, rehearse_searches, rehearse_suggestion, suggested
 from sordino.engines.engine import Engine, Exact, Opener, Run
@@ -32,9 +33,9 @@ from sordino.engines.gate import pinned
 from sordino.engines.interruptible import interruptible
 from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import completed, public_tables
-from sordino.errors import EngineFailed, InvalidInput, SordinoError
+from sordino.errors import EngineFailed, InvalidInput, SordinoError, no_attribute
 from sordino.ledger.ledger import Ledger, Paid
-from sordino.ledger.receipt import Receipt, Request, checked_analyst
+from sordino.ledger.receipt import Receipt, Receipts, Request, checked_analyst
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, make_plan
 from sordino.plan.private_bounds import PrivateBounds, plan_private_bounds
@@ -42,6 +43,7 @@ from sordino.plan.statement import Statement
 from sordino.plan.suggestion import SuggestionPlan, plan_suggestion
 from sordino.privacy.budget import Budget
 from sordino.privacy.exact import Number, positive, show
+from sordino.privacy.notebook import card
 from sordino.query import tree
 from sordino.query.dataset import Dataset, Table
 from sordino.query.declaration import python_ledger
@@ -120,6 +122,15 @@ class Asking:
         return Paid(receipt, stored)
 
 
+_OTHER_WORDS = {
+    **dict.fromkeys(("query", "execute", "ask", "select", "read_sql"), 'Write session.sql("SELECT ...", epsilon=0.1).'),
+    **dict.fromkeys(("tables", "columns", "schema"), "What is declared is session.dataset."),
+    **dict.fromkeys(("budget", "left", "remaining_budget", "epsilon"), "What is left is session.remaining."),
+    **dict.fromkeys(("explain", "cost", "price", "estimate"), 'Write session.preview("SELECT ...", epsilon=0.1).'),
+    **dict.fromkeys(("history", "log", "spent"), "All charges are session.receipts."),
+}
+
+
 class Session:
     """Questions about one dataset, within one budget.
 
@@ -154,9 +165,7 @@ class Session:
         deadline: Number | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
-            raise InvalidInput(
-                show(type(dataset).__name__), "a session needs a Dataset", "Pass Dataset.load('visits.toml')."
-            )
+            raise _no_dataset(dataset)
         self.dataset = dataset if budget is None else dataset.with_budget(budget)
         opener = _opener(self.dataset, engine, memory, threads)
         self.analyst = None if analyst is None else checked_analyst(analyst)
@@ -166,6 +175,8 @@ class Session:
         """The session that opened engine and ledger; another one for those made by `as_analyst`."""
         self._public: dict[str, Table] = {}
         self._done: float | None = None
+        self._steps = 0, 1
+        """Which statement of a question is running, and how many it has."""
         pinned(self.dataset.tables.values())  # a source that is no plain file is refused before a ledger is made for it
         self.ledger = Ledger.open(self.dataset, python_ledger(ledger))
         with contextlib.ExitStack() as stack:
@@ -183,6 +194,11 @@ class Session:
         other = copy.copy(self)
         other.analyst = checked_analyst(name)
         return other
+
+    if not TYPE_CHECKING:  # else every attribute would be one
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, _OTHER_WORDS)
 
     @takes_offer
     def sql(self, query: str, *, request_id: str | None = None, **offer: Unpack[Offer]) -> Answer:
@@ -267,7 +283,7 @@ class Session:
 
         `columns` are those whose limits are searched, by default all numbers and dates without limits; `keys` are what later
         questions group by, for `max_groups` and `max_rows_per_group`. Bounds are chosen to be good for later questions at
-        `query_epsilon`, a tenth of the budget unless told. It is charged and stored like any question; `preview_suggest`
+        `query_epsilon`, by default a tenth of the budget. It is charged and stored like any question; `preview_suggest`
         says beforehand what would be searched and what it would cost.
 
         Privacy: all that is found together is epsilon-differentially private, for the unit of the table and whatever
@@ -429,8 +445,22 @@ class Session:
             )
 
     def _exacts(self, statements: Sequence[Statement], run: Run) -> list[Exact]:
-        """The exact numbers of statements; signals reach the caller in the middle of one."""
-        return interruptible(lambda: [run(statement) for statement in statements], self._engine.interrupt)
+        """The exact numbers of statements; signals reach the caller amid one, and a notebook shows how far it is."""
+
+        def work() -> list[Exact]:
+            found = []
+            for place, statement in enumerate(statements):
+                self._steps = place, len(statements)
+                found.append(run(statement))
+            return found
+
+        bar = notebook_bar(lambda: self.progress)
+        try:
+            return interruptible(work, self._engine.interrupt, None if bar is None else bar.tick)
+        finally:
+            self._steps = 0, 1
+            if bar is not None:
+                bar.close()
 
     @takes_offer
     def preview(self, query: str | Query, **offer: Unpack[Offer]) -> Plan:
@@ -479,7 +509,7 @@ class Session:
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """All charges so far, of everybody."""
-        return tuple(payment.receipt for payment in self.ledger.payments)
+        return Receipts(payment.receipt for payment in self.ledger.payments)
 
     @takes_offer
     def fits(self, query: str | Query, **offer: Unpack[Offer]) -> int:
@@ -489,7 +519,10 @@ class Session:
     @property
     def progress(self) -> float | None:
         """How far the query is that another thread is running, from 0 to 1; None if nothing is known of it."""
-        return self._engine.progress if self._done is None else self._done
+        if self._done is not None:
+            return self._done
+        part, (done, steps) = self._engine.progress, self._steps
+        return None if part is None and not done else (done + (part or 0.0)) / steps
 
     def interrupt(self) -> None:
         """Stop the query that another thread is running: it fails, and its charge is forfeited."""
@@ -521,6 +554,37 @@ class Session:
         except SordinoError:  # closed, or its ledger cannot be read
             left = "nothing can be asked"
         return f"Session({', '.join(self.dataset.tables)}; {left})"
+
+    def _repr_html_(self) -> str:
+        tables = ("table", "protects", "columns"), _tables_of(self.dataset)
+        try:
+            share = left_share(self.ledger.meter(self.analyst))
+            facts = {"left": f"{percent(share, up=False)} of {self.dataset.budget}", "charges": f"{len(self.receipts):,}"}
+            return card("Session" if self._process else "Session (closed)", facts, table=tables, left=float(share))
+        except SordinoError:  # closed, or its ledger cannot be read
+            return card("Session", {"left": "nothing can be asked"}, table=tables)
+
+
+def _tables_of(dataset: Dataset) -> list[tuple[str, str, str]]:
+    """Each table, whom it protects, and its columns."""
+    return [
+        (
+            table.name,
+            "nobody: public" if table.public else "each row" if table.unit == "row" else f"each {table.unit}",
+            ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items()) or "none declared",
+        )
+        for table in dataset.tables.values()
+    ]
+
+
+def _no_dataset(given: object) -> InvalidInput:
+    """The refusal of something else in the place of a dataset; says how to make one of it."""
+    if isinstance(given, str | os.PathLike):
+        declared = f"{os.fspath(given)!r}" if str(given).lower().endswith(".toml") else None
+        hint = f"Pass so.Dataset.load({declared})." if declared else f"Declare it: so.Dataset({str(given)!r}, unit=...)."
+        return InvalidInput(show(str(given)), "a session needs a Dataset", hint)
+    hint = "Declare who is protected: so.Dataset(table, unit=..., columns=...), or so.Dataset.load('visits.toml')."
+    return InvalidInput(f"an object of type {type(given).__name__}", "a session needs a Dataset", hint)
 
 
 def _opener(dataset: Dataset, engine: Opener | None, memory: str | None, threads: int | None) -> Opener:

@@ -284,7 +284,7 @@ def test_the_examples_below_are_right_but_for_their_damage() -> None:
     ],
 )
 def test_damaged_texts_are_refused_without_quoting_them(text: str) -> None:
-    with pytest.raises(InvalidInput, match="no stored answer, or a damaged one") as refusal:
+    with pytest.raises(InvalidInput, match="not a stored answer, or it is damaged") as refusal:
         Answer.from_json(text)
     assert "SECRET" not in str(refusal.value)
     assert refusal.value.__suppress_context__

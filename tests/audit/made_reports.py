@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Series, Verdict
+from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
 
 EDGES = tuple(k / 4 for k in range(-40, 41))
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.paper.report import Report, Verdict
+from sordino.audit.reporting.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.errors import InvalidInput
 
@@ -55,7 +55,7 @@ def test_a_right_mechanism() -> None:
     assert report.relation
     assert {name for name, _ in report.facts} >= {"training runs", "final runs", "seconds", "workers"}
     assert [figure.title for figure in report.figures] == ["Outputs on the two inputs", "Privacy profile"]
-    assert "no proof" in report.summary
+    assert "not a proof" in report.summary
     assert report.confidence == SURE
 
 

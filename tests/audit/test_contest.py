@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import laplace
 
-from sordino.audit.paper.report import Verdict
+from sordino.audit.reporting.report import Verdict
 from sordino.audit.sampled import contest as room
 from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.black_box import black_box

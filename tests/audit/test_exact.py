@@ -17,7 +17,7 @@ from sordino.audit.computed.exact import exact
 from sordino.audit.computed.law import Coin, law
 from sordino.audit.computed.noise_pair import NoisePair
 from sordino.audit.computed.truth import exceeds
-from sordino.audit.paper.report import Verdict
+from sordino.audit.reporting.report import Verdict
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.additive import Additive
 from sordino.mechanisms.rounded import RoundedNoise

@@ -14,11 +14,11 @@ import pytest
 
 import sordino
 from audit.made_reports import HOLDS, HOSTILE, NAMED, OUTPUTS, PLAIN, PROFILE, REPORTS, SCRIPT, UNDECIDED, VIOLATED, ZOO
-from sordino.audit.paper.report import Figure, Report, Series
-from sordino.audit.paper.svg import drawing
+from sordino.audit.reporting.report import Figure, Report, Series
+from sordino.audit.reporting.svg import drawing
 
 PAGES = {**{r.name[:20]: r.to_html() for r in REPORTS}, "plain": PLAIN.to_html(), "zoo": ZOO.to_html()}
-STYLE = (Path(sordino.__file__).parent / "audit" / "paper" / "page.css").read_text()
+STYLE = (Path(sordino.__file__).parent / "audit" / "reporting" / "page.css").read_text()
 VOID = {"meta", "br", "path", "circle"}
 
 
@@ -109,7 +109,7 @@ def test_verdicts_are_words_and_signs_not_colours_alone() -> None:
     assert "✓ PASSED" in Reader(HOLDS.to_html()).text
     assert "? UNDECIDED" in Reader(UNDECIDED.to_html()).text
     assert "does not count as passed" in Reader(UNDECIDED.to_html()).text
-    assert "no proof" in Reader(HOLDS.to_html()).text
+    assert "not a proof" in Reader(HOLDS.to_html()).text
 
 
 def test_a_dossier_lists_what_is_wrong_first_and_links_to_each() -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from query_cases import Questions, World, neighbor, random_rows, random_world
 from sordino import Dataset, release
-from sordino.audit.paper.report import Report, Verdict
 from sordino.audit.replayed import query_replay
 from sordino.audit.replayed.replay import replay
+from sordino.audit.reporting.report import Report, Verdict
 from sordino.engines.duckdb import DuckDB
 from sordino.errors import EngineFailed, InvalidInput
 from sordino.plan import plan

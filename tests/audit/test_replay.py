@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 from sordino import Dataset, Gaussian, KeySelection, Laplace, NoisyMax, RandomizedResponse, Session, mechanism_from_json
-from sordino.audit.paper.report import Report, Verdict
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.recording import record, replay_on
 from sordino.audit.replayed.replay import replay
 from sordino.audit.replayed.same import Opaque, difference
+from sordino.audit.reporting.report import Report, Verdict
 from sordino.errors import InvalidInput
 from sordino.mechanisms import bits, observer
 from sordino.query.aggregates.quantiles import noisy_quantiles

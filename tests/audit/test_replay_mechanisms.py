@@ -14,9 +14,9 @@ import pytest
 
 import sordino as so
 from sordino import local
-from sordino.audit.paper.report import Verdict
 from sordino.audit.replayed.recording import record
 from sordino.audit.replayed.replay import replay
+from sordino.audit.reporting.report import Verdict
 from sordino.errors import BudgetExceeded
 from sordino.mechanisms import observer
 
@@ -166,8 +166,8 @@ ALLOWED = {
     "audit/sampled/certify.py": "the order in which runs are paired",
     "audit/canaries.py": "which canaries an audit puts in, and their order",
     "server/accounts/secrets_of_people.py": "tokens and ids, which no data enter",
-    "audit/specimens/noise.py": "the zoo's mechanisms of its own",
-    "audit/specimens/noisy_max.py": "the zoo's mechanisms of its own",
+    "audit/known_truth/noise.py": "the zoo's mechanisms of its own",
+    "audit/known_truth/noisy_max.py": "the zoo's mechanisms of its own",
 }
 
 

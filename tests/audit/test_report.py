@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.made_reports import EXACT, HOLDS, HOSTILE, NO_EPSILON, PLAIN, REPLAYED, REPORTS, UNDECIDED, VIOLATED, ZOO
-from sordino.audit.paper.phrases import at_least, headline
-from sordino.audit.paper.report import Dossier, Figure, Grid, Report, Series, Verdict
+from sordino.audit.reporting.phrases import at_least, headline
+from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
 from sordino.errors import InvalidInput
 
 NAMES = [report.name[:20] for report in REPORTS]
@@ -184,21 +184,21 @@ def changed(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no stored audit report"),
-        ("[]", "no stored audit report"),
-        ("[" * 100_000, "no stored audit report"),
-        (changed(v=2), "reads audits up to version 1"),
+        ("", "not a stored audit report"),
+        ("[]", "not a stored audit report"),
+        ("[" * 100_000, "not a stored audit report"),
+        (changed(v=2), "reads its kind up to version 1"),
         (changed(v=0), "damaged"),
         (changed(v=True), "damaged"),
-        (changed(kind="answer"), 'not of kind "audit report"'),
-        (ZOO.to_json(), 'not of kind "audit report"'),
+        (changed(kind="answer"), 'is of kind "audit report"'),
+        (ZOO.to_json(), 'is of kind "audit report"'),
         (changed(more=1), "damaged"),
         (changed(passed=True), "damaged"),
         (changed(verdict="fine"), "damaged"),
         (changed(method="guess"), "damaged"),
         (changed(epsilon="nan"), "damaged"),
         (changed(epsilon=True), "damaged"),
-        (changed(epsilon=math.nan), "no stored audit report"),
+        (changed(epsilon=math.nan), "not a stored audit report"),
         (changed(facts=[["one"]]), "damaged"),
         (changed(pair=["a", "b", "c"]), "damaged"),
         (changed(notes="text"), "damaged"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from first_of import first_of
-from sordino.audit.paper.report import Verdict
+from sordino.audit.reporting.report import Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.bounds import predicted
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from first_of import first_of
-from sordino.audit.paper.report import Report, Verdict
+from sordino.audit.reporting.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.contest import settled

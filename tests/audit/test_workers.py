@@ -20,6 +20,7 @@ import pytest
 
 from sordino import Laplace
 from sordino.audit.claim import Claim
+from sordino.audit.known_truth import SPECIMENS
 from sordino.audit.sampled.bins import Bins
 from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.events import Event, Gauge, Reading
@@ -28,7 +29,6 @@ from sordino.audit.sampled.outputs import Table, encode
 from sordino.audit.sampled.runs import OutOfTime, Runner, Trouble, in_batches
 from sordino.audit.sampled.scores import TableScore
 from sordino.audit.sampled.workers import Alone, Forked, Team, team
-from sordino.audit.specimens import SPECIMENS
 from tape import Tape, replay
 
 LATER = 1e18

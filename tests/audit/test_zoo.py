@@ -19,11 +19,11 @@ from scipy.special import ndtr
 from sordino.audit.computed.law import law
 from sordino.audit.inputs.neighbors import check
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.paper.report import Dossier, Report, Verdict
+from sordino.audit.known_truth import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
+from sordino.audit.known_truth.reference import REFERENCE, Row
+from sordino.audit.known_truth.specimen import Specimen
+from sordino.audit.reporting.report import Dossier, Report, Verdict
 from sordino.audit.sampled.certify import Certified, certify
-from sordino.audit.specimens import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
-from sordino.audit.specimens.reference import REFERENCE, Row
-from sordino.audit.specimens.specimen import Specimen
 from sordino.errors import InvalidInput
 from tape import Tape, replay
 

@@ -22,6 +22,7 @@ from sordino.cli.streams import say
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
     "init",
+    "check",
     "suggest",
     "preview",
     "query",
@@ -36,6 +37,7 @@ COMMANDS = [
     "audit",
     "serve",
     "mcp",
+    "schema",
     "docs",
     "version",
 ]
@@ -96,7 +98,7 @@ def test_versions_are_shown(run: Any) -> None:
         (["query", "visits.toml"], "Missing argument 'SQL'. Try: sordino query --help"),
         (["query", "visits.toml", "SELECT 1", "--format", "xml"], "Try: sordino query --help"),
         (["--nonsense"], "No such option: --nonsense. Try: sordino --help"),
-        (["init", "visits.csv", "more"], "Try: sordino init --help"),
+        (["init", "nowhere.csv", "more"], "got 'nowhere.csv': there is no such file"),
         (["budget", "missing.toml"], "got 'missing.toml': there is no such file. Check the path"),
     ],
 )
@@ -295,7 +297,7 @@ def test_targets_are_checked_without_being_made(folder: Path) -> None:
     for path, said in (
         (".", "it is a folder"),
         ("a/b", "its folder does not exist"),
-        ("a\0b", "no path"),
+        ("a\0b", "not the path"),
         ("visits.toml", "the declaration, the ledger or the data"),
         (str(folder / "visits.csv"), "the declaration, the ledger or the data"),
     ):

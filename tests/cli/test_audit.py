@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from cli.desk import process, terminal
-from sordino.audit.paper.report import Dossier, Report, Verdict
+from sordino.audit.reporting.report import Dossier, Report, Verdict
 from sordino.cli.imported import imported
 from sordino.cli.inputs import read_data, read_domain
 from sordino.errors import InvalidInput
@@ -236,7 +236,7 @@ def test_the_zoo_is_listed_and_run_in_both_spellings(run: Any, folder: Path) -> 
         (["mechanisms.py:leaks", "-o", "mechanisms.py"], "a report ends in .html"),
         (["mechanisms.py:leaks", "-o", "no/r.html"], "its folder does not exist"),
         (["mechanisms.py:leaks", "-o", "folder.html"], "it is a folder"),
-        (["mechanisms.py:leaks", "-o", "a\0.html"], "it is no path of a file"),
+        (["mechanisms.py:leaks", "-o", "a\0.html"], "it is not the path of a file"),
         (["mechanisms.py:leaks", "--d1", "@d.json", "--d2", "1", "-o", "d.json"], "it is the file of --d1"),
         (["exact", "laplace"], "laplace without --scale"),
         (["exact", "laplace", "--truth", "3/4"], "laplace is given by --scale"),

@@ -19,7 +19,7 @@ from sordino import Budget, Charge, Dataset, LaplaceLoss, Session, TwoMeterFilte
 from sordino.accounting.charge import NOTHING
 from sordino.accounting.sub_budget import SubBudget
 from sordino.cli.app import main
-from sordino.cli.gauges import USUAL, cost_words, gauges, left_words, usual_answers
+from sordino.cli.budget_words import USUAL, cost_words, gauges, left_words, usual_answers
 from sordino.engines.duckdb import DuckDB
 from sordino.errors import EngineFailed
 from sordino.ledger.ledger import Ledger

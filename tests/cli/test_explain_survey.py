@@ -47,7 +47,7 @@ def test_the_number_of_answers_is_the_planners(categories: int, error: str) -> N
     needed = direct.persons_needed(Fraction(error), population=True)
     shown = entry(text, f"answers for ±{100 * float(error):g} % in the population").replace(",", "")
     assert int(shown) == pytest.approx(needed, rel=1e-9)
-    honest = entry(text, "so many if everybody told the truth").replace(",", "")
+    honest = entry(text, "this many if everybody told the truth").replace(",", "")
     assert int(honest) == math.ceil(Z**2 / 4 / float(error) ** 2)
 
 
@@ -61,8 +61,8 @@ def test_the_error_the_number_of_answers_and_the_true_answers_agree(epsilon: str
     text = explained(*words, "--persons", needed)
     shown = percentage(entry(text, "95 % error in the population"))
     assert wanted * (1 - 1 / int(needed.replace(",", ""))) <= shown <= wanted
-    honest = int(entry(text, "so many if everybody told the truth").replace(",", ""))
-    assert abs(int(entry(text, "as good as so many true answers").replace(",", "")) - honest) <= 1
+    honest = int(entry(text, "this many if everybody told the truth").replace(",", ""))
+    assert abs(int(entry(text, "as good as this many true answers").replace(",", "")) - honest) <= 1
 
 
 def test_the_error_of_a_category_is_that_of_direct_at_its_worst() -> None:
@@ -71,7 +71,7 @@ def test_the_error_of_a_category_is_that_of_direct_at_its_worst() -> None:
     assert entry(text, "95 % error in the population") == protocols(text)["Direct"][1] == "±13.24 %"
     few = explained("--epsilon", "0.01", "--persons", "10")
     assert entry(few, "95 % error in the population") == "over 100 %"
-    assert entry(few, "as good as so many true answers") == "less than 1"
+    assert entry(few, "as good as this many true answers") == "less than 1"
 
 
 @pytest.mark.parametrize(("epsilon", "categories", "persons"), [("1", 100, 20_000), ("3", 10, 500), ("0.5", 2, 1000)])

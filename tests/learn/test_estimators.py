@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -158,7 +160,7 @@ def test_data_of_another_form_are_refused() -> None:
     with pytest.raises(InvalidInput, match="one target for each"):
         clone(model).fit(x, y[:-1])
     with pytest.raises(InvalidInput, match="numbers"):
-        clone(model).fit([["a", "b"]], [0])
+        clone(model).fit(np.array([["a", "b"]]), [0])
     with pytest.raises(InvalidInput, match="features"):
         clone(model).fit(x, y).predict(x[:, :2])
     with pytest.raises(Exception, match="not fitted"):
@@ -240,3 +242,71 @@ def test_a_fit_that_fails_is_forfeited(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ZeroDivisionError):
             learn.PCA(bounds=(0, 1), ledger=session.ledger).fit(np.zeros((4, 2)))
         assert [payment.status for payment in session.ledger.payments] == ["forfeited"]
+
+
+MODELS: dict[str, Any] = {
+    "LogisticRegression": lambda: learn.LogisticRegression(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2], steps=9),
+    "LinearRegression": lambda: learn.LinearRegression(5, 1e-5, bounds=(-10, 10), target_bounds=(-9, 9)),
+    "NaiveBayes": lambda: learn.NaiveBayes(5, 1e-5, bounds=(-10, 10), classes=[0, 1, 2]),
+    "PCA": lambda: learn.PCA(1, 5, 1e-5, bounds=(-10, 10)),
+    "KMeans": lambda: learn.KMeans(2, 5, 1e-5, bounds=(-10, 10)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("cell", ["text", None, [1], math.nan, 10**400, 1e308, b"x", 1j], ids=lambda cell: str(cell)[:8])
+def test_no_cell_stops_a_fit(name: str, cell: Any) -> None:
+    """Whether a fit fails must not tell of one cell."""
+    x: list[list[Any]] = [[0.5, 1], [0.25, 2], [0.125, 0]]
+    y: list[Any] = [0, 1, 2]
+    model = MODELS[name]()
+    model.fit([*x, [cell, 1.0]], [*y, 0])
+    model.fit([*x, [0.5, 1.0]], [*y, cell])
+    odd = np.empty((4, 2), object)
+    odd[:] = 0.5
+    odd[3, 1] = cell
+    model.fit(odd, np.array([0, 1, 2, 1]))
+    targets = np.empty(4, object)
+    targets[:] = [*y, cell]
+    model.fit(np.full((4, 2), 0.5), targets)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nobody_is_enough(name: str) -> None:
+    """A refusal of no rows would tell whether somebody is there."""
+    MODELS[name]().fit(np.zeros((0, 2)), np.zeros(0, int))
+
+
+CANNOT = {
+    "check_fit_idempotent": "noise is drawn anew",
+    "check_pipeline_consistency": "noise is drawn anew",
+    "check_transformer_general": "noise is drawn anew",
+    "check_transformer_data_not_an_array": "noise is drawn anew",
+    "check_classifier_data_not_an_array": "noise is drawn anew",
+    "check_regressor_data_not_an_array": "noise is drawn anew",
+    "check_regressors_int": "noise is drawn anew",
+    "check_supervised_y_2d": "noise is drawn anew",
+    "check_regressors_train": "some rows are too few for their noise",
+    "check_classifiers_train": "some rows are too few for their noise",
+    "check_decision_proba_consistency": "scores of noise alone have ties",
+    "check_classifiers_classes": "classes are declared, not those of the data",
+    "check_classifiers_one_label": "classes are declared, not those of the data",
+    "check_classifiers_regression_target": "classes are declared, not those of the data",
+    "check_estimators_nan_inf": "an error would tell of one cell",
+    "check_supervised_y_no_nan": "an error would tell of one cell",
+    "check_dtype_object": "an error would tell of one cell",
+    "check_estimators_empty_data_messages": "an error would tell that nobody is there",
+    "check_fit_score_takes_y": "which cluster a row is in is private",
+    "check_clustering": "which cluster a row is in is private",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scikit_learn_finds_estimators_that_do_what_privacy_allows(name: str) -> None:
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = checks.check_estimator(MODELS[name](), expected_failed_checks=CANNOT, on_fail=None, on_skip=None)
+    failed = {f"{one['check_name']}: {one['exception']}"[:300] for one in found if one["status"] == "failed"}
+    assert failed == set()
+    assert sum(one["status"] == "passed" for one in found) >= 30

@@ -13,9 +13,9 @@ from scipy.special import bdtr, bdtrc, chdtrc
 
 import sordino.local as local
 from local_laws import polynomial_product
-from sordino.local.draws import below, chance
-from sordino.local.fields import POLYNOMIALS, add, is_order, least_order, next_prime, product, products, subtract
-from sordino.local.packed import bit_sums, row_width
+from sordino.local.hashing import POLYNOMIALS, add, is_order, least_order, next_prime, product, products, subtract
+from sordino.local.protocol import below, chance
+from sordino.local.unary import bit_sums, row_width
 from sordino.mechanisms import bits
 from sordino.mechanisms.lanes import bernoulli_lanes
 from statistics_of_draws import ACCEPT, REJECT

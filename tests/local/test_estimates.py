@@ -14,8 +14,8 @@ from scipy.special import gammaln
 import sordino.local as local
 from first_of import first_of
 from sordino.errors import InvalidInput
+from sordino.local.estimates import nearest_shares
 from sordino.local.intervals import SupportLaw, normal_quantile
-from sordino.local.simplex import nearest_shares
 from tape import Tape, replay
 
 Floats = npt.NDArray[np.float64]

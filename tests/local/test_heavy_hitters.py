@@ -18,8 +18,7 @@ from local_laws import Law, batch_law, client_law
 from sordino.errors import InvalidInput
 from sordino.local import heavy_hitters
 from sordino.local.heavy_hitters import HeavyHitters
-from sordino.local.levels import Levels, best_levels, least_share
-from sordino.local.prefixes import extended, folded, supports_of_prefixes
+from sordino.local.prefixes import Levels, best_levels, extended, folded, least_share, supports_of_prefixes
 from sordino.local.protocol import protocol_from_json
 from tape import Script, Tape, replay
 

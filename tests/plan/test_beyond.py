@@ -190,7 +190,7 @@ def test_the_words_hold() -> None:
     with so.Session(data(rows)) as session:
         for _ in range(60):
             (note,) = (note for note in session.sql(COUNT, epsilon=1).notes if note.startswith("Beyond"))
-            found = re.search(r"about ([\d,]+) ± ([\d,]+) persons .* \((\d+) to (\d+) %\) was given away", note)
+            found = re.search(r"about ([\d,]+) ± ([\d,]+) persons .* leaves out .* \((\d+) to (\d+) %\)", note)
             assert found is not None, note
             n, off, low, high = (int(text.replace(",", "")) for text in found.groups())
             wrong += not (abs(n - persons) <= off and low - 1 <= share <= high + 1)

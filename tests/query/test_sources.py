@@ -69,7 +69,7 @@ def test_tables_and_files_of_spark(tmp_path: Path) -> None:
         ({"source": "spark", "password_file": "x"}, "belongs to PostgreSQL"),
         ({"source": "spark", "format": "parquet"}, "only files have a format"),
         ({"source": "spark", "files": "x", "format": "orc"}, "a format is one of parquet, csv, delta, iceberg"),
-        ({"source": "spark", "files": "x", "table": "y"}, "files are named, too"),
+        ({"source": "spark", "files": "x", "table": "y"}, "files are named as well"),
         ({"source": "spark", "files": "lake/*"}, "not a pattern"),
         ({"source": "sc://"}, "not an address of Spark Connect"),
         ({"source": "v.parquet", "files": "x"}, "belongs to sources in databases"),

@@ -108,7 +108,7 @@ def test_csv_reads_the_header_only(tmp_path: Path, name: str) -> None:
     stub = Dataset.schema_stub(tmp_path / name)
     assert [word for word in FORBIDDEN if word in stub] == []
     columns = filled_in(tmp_path, stub).tables["visits"].columns
-    assert {name: column.kind for name, column in columns.items()} == {"age": "text", "city name": "text", "a,b": "text"}
+    assert {name: column.kind for name, column in columns.items()} == {"age": "int", "city name": "text", "a,b": "text"}
     assert "A CSV file has no types" in stub
 
 

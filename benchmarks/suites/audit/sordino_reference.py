@@ -4,8 +4,8 @@ from time import perf_counter
 
 from benchmarks.timing import row
 
-from sordino.audit.specimens import audited
-from sordino.audit.specimens.reference import REFERENCE
+from sordino.audit.known_truth import audited
+from sordino.audit.known_truth.reference import REFERENCE
 
 RUNS = 20_000_000
 CONFIDENCE = 0.9

@@ -5,8 +5,8 @@ from time import perf_counter
 
 from benchmarks.timing import row
 
-from sordino.audit.paper.report import Verdict
-from sordino.audit.specimens import SPECIMENS, audited
+from sordino.audit.known_truth import SPECIMENS, audited
+from sordino.audit.reporting.report import Verdict
 
 CONFIDENCE = 0.999
 

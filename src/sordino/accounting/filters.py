@@ -99,7 +99,7 @@ class _Filter(Account, ABC):
         by_meter = max((_times(a, b) for a, b in pairs if a is not None and b is not None), default=0)
         most = min(by_meter, _times(charge.delta, left.delta))
         if most == math.inf:
-            raise InvalidInput(show(charge), "this charge costs nothing, so it fits without end", "Ask for another one.")
+            raise InvalidInput(show(charge), "this charge costs nothing, so any number of them fits", "Ask for another one.")
         return max(0, int(most))
 
     def _refusal(self, charge: Charge) -> BudgetExceeded:
@@ -109,11 +109,13 @@ class _Filter(Account, ABC):
         rows = zip(_NAMES, self.caps.meters, charge.meters, left.meters, strict=True)
         meters = [(name, cost, rest) for name, cap, cost, rest in rows if cap is not None]
         hint = "Lower epsilon or ask for a wider interval."
+        if not any(left.meters):
+            hint = "The budget is used up, and only its owner can raise it."
         if len(meters) > 1:
             from sordino.accounting.budget_share import left_share, percent, taken_share
 
             taken = taken_share(charge, self)
-            cost = "more of the budget than can be told" if taken is None else f"{percent(taken, up=True)} of the budget"
+            cost = "an unknown part of the budget" if taken is None else f"{percent(taken, up=True)} of the budget"
             return BudgetExceeded(cost, f"{percent(left_share(self), up=False)} of it", hint)
         ((name, amount, rest),) = meters
         cost = f"unbounded {name}" if amount is None else f"{name} {brief(amount, up=True)}"

@@ -13,6 +13,7 @@ from sordino.accounting.total import Total
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number
 from sordino.privacy.picture import Picture, drawn, needs_altair
+from sordino.privacy.text_table import aligned
 
 __all__ = ["Report"]
 
@@ -44,8 +45,7 @@ class Report:
         rows.append(("  at least", *(_number(b.lower) for b in self.brackets)))
         for name, values in self.closed_forms.items():
             rows.append((name, *(_number(v) + _excess(v, b) for v, b in zip(values, self.brackets, strict=True))))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+        lines = aligned(rows, [False, *(True for _ in self.deltas)])
         return "\n".join([f"epsilon of {self.plan!r}"[:120], *lines])
 
     def plot(self, path: str | Path | None = None) -> Picture:

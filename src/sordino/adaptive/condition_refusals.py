@@ -17,7 +17,7 @@ _RULES: Mapping[Code | None, tuple[str, str]] = {
     Code.AGGREGATE: ("a condition is about one row, and has no aggregate", _BY_ROW),
     Code.WINDOW: ("a condition is about one row, and has no window", _BY_ROW),
     Code.SUBQUERY: ("a condition has no SELECT", _ALONE),
-    Code.STATEMENT: ("a condition is no statement", _ALONE),
+    Code.STATEMENT: ("a condition is not a statement", _ALONE),
     Code.TABLE_NAME: (
         "a condition is about one table, whose columns have plain names",
         "Write the column without a table.",
@@ -32,7 +32,7 @@ def of_a_condition(text: str, error: InvalidInput) -> InvalidInput:
     """The front end's refusal in words that fit a condition."""
     first = text.split(maxsplit=1)[0].upper() if text.split() else ""
     if first in ("SELECT", "WITH", "WHERE"):
-        return UnsupportedSQL(f"a text that begins with {first}", "a question in SQL is a condition, no query", _ALONE)
+        return UnsupportedSQL(f"a text that begins with {first}", "a question in SQL is a condition, not a query", _ALONE)
     if error.code in _RULES:
         return UnsupportedSQL(error.value, *_RULES[error.code])
     return type(error)(error.value, error.rule, _FUNCTION if error.code is Code.QUERY_PART else error.hint)

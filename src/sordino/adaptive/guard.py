@@ -1,4 +1,4 @@
-"""A sample that only sums of functions leave: phi, a function of one row, is evaluated so that it cannot fail.
+"""A sample of which only sums of functions are shown: phi, a function of one row, is evaluated so that it cannot fail.
 
 Theorem. For a phi that looks at each row by itself, replacing one row moves `total(phi)` by at most `GRID`, whatever
 phi returns or raises; and nothing else that a caller sees depends on the rows. Proof in holdout.md.
@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sordino.adaptive.examples import example_of
-from sordino.adaptive.likeness import differences
-from sordino.adaptive.quiet import Interrupts, undisturbed
+from sordino.adaptive.same_form import differences
 from sordino.adaptive.samples import fresh, kept, length, names, parts_of, row
+from sordino.adaptive.without_warnings import Interrupts, undisturbed
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 

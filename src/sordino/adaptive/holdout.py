@@ -14,9 +14,9 @@ from typing import Any
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.adaptive.digits import counted, places, rounded, rounded_up
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.holdout_guarantee import HoldoutAccuracy
+from sordino.adaptive.number_text import counted, places, rounded, rounded_up
 from sordino.adaptive.payment import Payer, paid
 from sordino.adaptive.samples import expect_one
 from sordino.adaptive.scorer import HoldoutScorer, Metric, WholeSplit, expect_flat, metric_of

@@ -13,9 +13,9 @@ from typing import Any
 
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.adaptive.digits import counted, places, rounded, rounded_up
 from sordino.adaptive.guard import GRID, GuardedSample, Phi
 from sordino.adaptive.noise_of_answers import NoiseName
+from sordino.adaptive.number_text import counted, places, rounded, rounded_up
 from sordino.adaptive.payment import Payer, paid
 from sordino.adaptive.predicate import Predicate
 from sordino.adaptive.samples import expect_one

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from sordino.adaptive.digits import places, rounded_up
 from sordino.adaptive.guard import GRID
 from sordino.adaptive.noise_of_answers import Certain, NoiseName, Rough
+from sordino.adaptive.number_text import places, rounded_up
 from sordino.adaptive.theorems import THEOREMS, Theorem, least
 from sordino.errors import InvalidInput
 from sordino.mechanisms.gaussian import Gaussian

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sordino.errors import InvalidInput
+from sordino.errors import InvalidInput, no_attribute
 from sordino.privacy.exact import Number
 from sordino.privacy.picture import Picture, drawn
 from sordino.query.aggregates.estimates import Estimates, nonnegative, whole, within
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from sordino.ledger.receipt import Receipt
 
 __all__ = ["Answer", "EstimateColumn", "KeyColumn", "ValueColumn", "nonnegative", "whole", "within"]
+
+
+_OTHER_WORDS = {
+    **dict.fromkeys(("df", "to_df", "as_df", "dataframe", "to_frame", "pandas"), "Write answer.to_pandas()."),
+    **dict.fromkeys(("rows", "records", "to_list", "fetchall"), "Write list(answer): one dict for each group."),
+    **dict.fromkeys(("value", "values", "result", "item"), 'Values of a column are answer["n"].'),
+    **dict.fromkeys(("save", "write", "write_csv", "to_excel"), "Write answer.to_csv(): the text of a CSV file."),
+}
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,13 @@ class Answer:
                 labels[column.name] = (_free(f"{column.name}_low", taken), _free(f"{column.name}_high", taken))
         object.__setattr__(self, "_labels", labels)
 
+    if not TYPE_CHECKING:  # else every attribute would be one
+
+        def __getattr__(self, name: str) -> Any:
+            if name in [column.name for column in vars(self).get("columns", ())]:
+                raise no_attribute(self, name, {name: f"Its values are answer[{name!r}]."})
+            raise no_attribute(self, name, _OTHER_WORDS)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns as asked for, without the ends of intervals."""
@@ -184,7 +199,7 @@ class Answer:
     def _only(self, name: str | None) -> str:
         if len(self) != 1:
             hint = "Use answer[name], rows() or to_pandas()."
-            raise InvalidInput(f"an answer with {len(self)} rows", "there is not one number to give", hint)
+            raise InvalidInput(f"an answer with {len(self)} rows", "it does not hold exactly one number", hint)
         if name is None and len(self.answers) != 1:
             hint = f"Name one of {', '.join(repr(c.name) for c in self.answers)}."
             raise InvalidInput("no name", f"the answer has {len(self.answers)} numbers", hint)

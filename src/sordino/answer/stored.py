@@ -14,13 +14,14 @@ import math
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn, ValueColumn
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import Number, show
+from sordino.privacy.exact import Number
+from sordino.privacy.json_form import encodable, list_of, read, text_of, texts_of, write
 from sordino.query.aggregates.estimates import Estimates, Floats
 from sordino.query.having import Cell
 
@@ -48,45 +49,33 @@ _PLAIN = {str, int, bool, float, type(None)}
 def dump(answer: Answer) -> str:
     """The text of an answer, without its receipt; it can always be encoded as UTF-8."""
     fields = {
-        "kind": "answer",
-        "v": VERSION,
         "columns": [_key_fields(c) if isinstance(c, KeyColumn) else _estimate_fields(c) for c in answer.columns],
         "confidence": _stored(answer.confidence),
         "notes": list(answer.notes),
         "privacy": answer.privacy,
     }
     try:
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return write("answer", VERSION, fields)
     except ValueError:
         hint = "Declare keys of at most 4,000 digits."
         raise InvalidInput("a key with thousands of digits", "it cannot be written as text", hint) from None
-    return _encodable(text)
 
 
 def load(text: str, receipt: Receipt | None = None) -> Answer:
     """The answer of a stored text, with a receipt if there is one."""
-    try:
-        fields = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else None
-        kind, version = fields.pop("kind"), fields.pop("v")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise _damaged(text) from None
-    if kind != "answer":
-        raise InvalidInput(f"kind {show(kind)}", 'a stored answer is of kind "answer"', "Pass a text made by to_json().")
-    if type(version) is int and version > VERSION:
-        rule = f"this Sordino reads answers up to version {VERSION}"
-        raise InvalidInput(f"an answer of version {show(version)}", rule, "Install a newer Sordino.")
-    try:
-        if type(version) is not int or version != VERSION or set(fields) != _FIELDS:
+
+    def answer(fields: dict[str, Any]) -> Answer:
+        if set(fields) != _FIELDS:
             raise ValueError
         return Answer(
-            tuple(_column(entry) for entry in _list(fields["columns"])),
-            _text(fields["privacy"]),
+            tuple(_column(entry) for entry in list_of(fields["columns"])),
+            text_of(fields["privacy"]),
             receipt,
             _number(fields["confidence"]),
-            tuple(map(_text, _list(fields["notes"]))),
+            texts_of(fields["notes"]),
         )
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        raise _damaged(text) from None
+
+    return read(text, "answer", VERSION, "answer", answer)
 
 
 def csv_text(answer: Answer, *, formulas: bool = False) -> str:
@@ -102,7 +91,7 @@ def csv_text(answer: Answer, *, formulas: bool = False) -> str:
     writer.writerow([name(c) for c in columns])
     cells = ([name(c) if isinstance(c, str) else _csv_cell(c) for c in column] for column in columns.values())
     writer.writerows(zip(*cells, strict=True))
-    return _encodable("".join(lines))
+    return encodable("".join(lines))
 
 
 def records(answer: Answer) -> str:
@@ -110,7 +99,7 @@ def records(answer: Answer) -> str:
     columns = {name: [_json_cell(c) for c in cells] for name, cells in answer.to_dict().items()}
     write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     rows = (write(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
-    return _encodable("[" + ",\n ".join(rows) + "]")
+    return encodable("[" + ",\n ".join(rows) + "]")
 
 
 class _Lines(list[str]):
@@ -201,12 +190,12 @@ def value_of(stored: Any) -> Any:
 
 def _column(entry: dict[str, Any]) -> KeyColumn | EstimateColumn:
     if set(entry) == {"value", "values"}:
-        return ValueColumn(_text(entry["value"]), tuple(_value(v) for v in _list(entry["values"])))
+        return ValueColumn(text_of(entry["value"]), tuple(_value(v) for v in list_of(entry["values"])))
     if set(entry) == {"key", "values"}:
-        return KeyColumn(_text(entry["key"]), tuple(_value(v) for v in _list(entry["values"])))
+        return KeyColumn(text_of(entry["key"]), tuple(_value(v) for v in list_of(entry["values"])))
     if set(entry) != {"estimate", "integer", "bounds", "value", "low", "high"} or type(entry["integer"]) is not bool:
         raise ValueError
-    lower, upper = (_bound(bound) for bound in _list(entry["bounds"]))
+    lower, upper = (_bound(bound) for bound in list_of(entry["bounds"]))
     value, low, high = (_floats(entry[end]) for end in ("value", "low", "high"))
     if not len(value) == len(low) == len(high):
         raise ValueError
@@ -214,18 +203,18 @@ def _column(entry: dict[str, Any]) -> KeyColumn | EstimateColumn:
     if not (np.array_equal(estimates.low, low, equal_nan=True) and np.array_equal(estimates.high, high, equal_nan=True)):
         raise ValueError  # an end on the wrong side, which would have been moved
     # As they are: to round a second time, or to move into bounds that lie between whole numbers, could change them.
-    return EstimateColumn.finished(_text(entry["estimate"]), estimates, entry["integer"], (lower, upper))
+    return EstimateColumn.finished(text_of(entry["estimate"]), estimates, entry["integer"], (lower, upper))
 
 
 def _floats(stored: Any) -> Floats:
-    numbers = _list(stored)
+    numbers = list_of(stored)
     kinds = set(map(type, numbers))
     if not kinds <= {float, str, type(None)}:
         raise ValueError
     if str in kinds:
         numbers = [_UNBOUNDED[x] if type(x) is str else x for x in numbers]
     array = np.array(numbers, np.float64)
-    if np.isfinite(array).sum() != sum(type(x) is float for x in _list(stored)):
+    if np.isfinite(array).sum() != sum(type(x) is float for x in list_of(stored)):
         raise ValueError  # a number too large for a float
     return array
 
@@ -240,11 +229,11 @@ def _value(stored: Any) -> Any:
         case "datetime":
             return datetime.fromisoformat(inner)
         case "decimal":
-            return Decimal(_text(inner))
+            return Decimal(text_of(inner))
         case "float":
             return math.nan if inner == "nan" else _UNBOUNDED[inner]
         case "fraction":
-            numerator, denominator = _list(inner)
+            numerator, denominator = list_of(inner)
             if type(numerator) is int and type(denominator) is int:
                 return Fraction(numerator, denominator)
     raise ValueError
@@ -262,37 +251,3 @@ def _bound(stored: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | None):
         raise ValueError
     return value
-
-
-def _text(stored: Any) -> str:
-    if not isinstance(stored, str):
-        raise ValueError
-    return stored
-
-
-def _list(stored: Any) -> list[Any]:
-    if not isinstance(stored, list):
-        raise ValueError
-    return stored
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
-def _damaged(text: object) -> InvalidInput:
-    what = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-    return InvalidInput(what, "it is no stored answer, or a damaged one", "Pass a text made by to_json(), unchanged.")
-
-
-def _encodable(text: str) -> str:
-    r"""The text with each lone surrogate as its escape (\ud800), which JSON reads back; a pair becomes its character.
-
-    No data hold them, but names given in Python may, and UTF-8 does not.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return joined.encode("utf-8", "backslashreplace").decode()
-    return text

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import shutil
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from html import escape
 from typing import TYPE_CHECKING
+
+from sordino.privacy.text_table import padded, text_width
 
 if TYPE_CHECKING:
     from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
@@ -36,25 +37,23 @@ class _Strip:
         """Heading, rule and cells, all of the same width."""
         if self.spreads is None:
             body = self.values
-            width = max(map(_width, [self.heading, *body]))
-            top = _pad(self.heading, width, left=self.left)
-            return [top, "─" * width, *(_pad(v, width, left=self.left) for v in body)]
-        wide = max(map(_width, [self.heading, *self.values]))
-        far = max(map(_width, [confidence, *self.spreads]))
-        top = f"{_pad(self.heading, wide, left=False)} {_pad(confidence, far, left=True)}"
-        body = [
-            f"{_pad(v, wide, left=False)} {_pad(s, far, left=True)}" for v, s in zip(self.values, self.spreads, strict=True)
-        ]
+            width = max(map(text_width, [self.heading, *body]))
+            top = padded(self.heading, width, right=not self.left)
+            return [top, "─" * width, *(padded(v, width, right=not self.left) for v in body)]
+        wide = max(map(text_width, [self.heading, *self.values]))
+        far = max(map(text_width, [confidence, *self.spreads]))
+        top = f"{padded(self.heading, wide, right=True)} {padded(confidence, far)}"
+        body = [f"{padded(v, wide, right=True)} {padded(s, far)}" for v, s in zip(self.values, self.spreads, strict=True)]
         return [top, "─" * (wide + 1 + far), *body]
 
 
 def table(answer: Answer, width: int | None = None, rows: int = 40) -> str:
-    """The answer as text; a line has at most `width` characters (the terminal's unless told)."""
+    """The answer as text; a line has at most `width` characters (default: the terminal's)."""
     room = max(width or shutil.get_terminal_size((100, 24)).columns, _NARROWEST)
     shown = min(len(answer), rows)
     blocks = [s.lines(f"± {percent(answer)}") for s in _strips(answer, shown, min(_LONGEST, room // 2))]
     fitting = 1
-    while fitting < len(blocks) and sum(_width(b[0]) for b in blocks[: fitting + 1]) + 2 * fitting <= room:
+    while fitting < len(blocks) and sum(text_width(b[0]) for b in blocks[: fitting + 1]) + 2 * fitting <= room:
         fitting += 1
     lines = ["  ".join(parts).rstrip() for parts in zip(*blocks[:fitting], strict=True)]
     if shown < len(answer):
@@ -183,13 +182,3 @@ def _below(answer: Answer) -> list[str]:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _width(text: str) -> int:
-    """How many places a terminal gives to it: East Asian letters take two, combining marks none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _pad(text: str, width: int, *, left: bool) -> str:
-    space = " " * (width - _width(text))
-    return text + space if left else space + text

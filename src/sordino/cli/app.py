@@ -14,7 +14,7 @@ def main() -> None:
     match sys.argv[1:]:
         case ["budget", file] if file.endswith(".toml"):
             # Asked so often that it is answered before the parser of command lines is loaded, which takes longer.
-            from sordino.cli.standing import show
+            from sordino.cli.budget_state import show
 
             sys.exit(exit_code(lambda: show(file)))
         case _:

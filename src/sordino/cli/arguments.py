@@ -18,4 +18,4 @@ Declaration = Annotated[
 ]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, where the owner gave sub-budgets.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: I am the owner, and mean it.")]
-Details = Annotated[bool, typer.Option("--details", help="Tell prices as they are added up: epsilon and mu^2.")]
+Details = Annotated[bool, typer.Option("--details", help="Show prices as they are added up: epsilon and mu^2.")]

@@ -17,8 +17,8 @@ import typer
 
 from sordino.cli import remote
 from sordino.cli.arguments import Analyst, Declaration, Details
+from sordino.cli.budget_words import cost_words, left_words
 from sordino.cli.declared import check_sources, existing_ledger, load
-from sordino.cli.gauges import cost_words, left_words
 from sordino.cli.numbers import exact
 from sordino.cli.outcome import INTERRUPTED, NOT_DELIVERED
 from sordino.cli.output import Format, check_target, chosen, remarks, rendered, write_file
@@ -74,9 +74,10 @@ Confidence = Annotated[str, typer.Option(metavar="NUMBER", help="How often the i
 Rows = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="A number of rows to assume, where the error depends on it.")
 ]
-Mechanism = Annotated[Noise | None, typer.Option(help="The noise; the one with the smaller error unless told.")]
+Mechanism = Annotated[Noise | None, typer.Option(help="The noise. Default: the one with the smaller error.")]
 Delta = Annotated[
-    str | None, typer.Option(metavar="NUMBER", help="What private keys may spend of the delta kept for them; else a share.")
+    str | None,
+    typer.Option(metavar="NUMBER", help="What private keys may spend of the delta kept for them. Default: a share."),
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Raise negative numbers to zero.")]
 Bias = Annotated[
@@ -172,7 +173,7 @@ def query(
     analyst: Analyst = None,
     format_: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="How to write the answer; by the ending of --output, else a table."),
+        typer.Option("--format", "-f", help="How to write the answer. Default: by the ending of --output, else a table."),
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to this file.")

@@ -15,19 +15,19 @@ from typer.core import TyperGroup
 from sordino.cli import ask
 from sordino.cli.arguments import Declaration
 from sordino.cli.declared import load
-from sordino.cli.filing import Filing, Form
 from sordino.cli.imported import imported
 from sordino.cli.inputs import read_data, read_domain
 from sordino.cli.numbers import exact as exact_number
 from sordino.cli.numbers import positive
 from sordino.cli.outcome import DOES_NOT_HOLD
+from sordino.cli.report_output import Filing, Form
 from sordino.cli.streams import is_terminal
 from sordino.errors import InvalidInput
 from sordino.query.bounds import Bounds
 
 if TYPE_CHECKING:
     from sordino.audit.canaries import TrainingAudit
-    from sordino.audit.paper.report import Dossier, Report
+    from sordino.audit.reporting.report import Dossier, Report
 
 __all__ = ["app"]
 
@@ -77,12 +77,13 @@ First = Annotated[
     str | None, typer.Option("--d1", metavar="JSON", help="One input, or @file.json; arrays of numbers become NumPy arrays.")
 ]
 Second = Annotated[str | None, typer.Option("--d2", metavar="JSON", help="Its neighbour. Without both, pairs are searched.")]
-Neighbors = Annotated[Relation | None, typer.Option(help="What makes two inputs neighbours; guessed unless told.")]
+Neighbors = Annotated[Relation | None, typer.Option(help="What makes two inputs neighbours. Default: guessed.")]
 Sensitivity = Annotated[str, typer.Option(metavar="NUMBER", help="How far neighbours may move the exact value.")]
 Confidence = Annotated[str, typer.Option(metavar="NUMBER", help="How sure a violation must be.")]
-Seconds = Annotated[str | None, typer.Option(metavar="NUMBER", help="Stop sampling after about so long.")]
+Seconds = Annotated[str | None, typer.Option(metavar="NUMBER", help="Stop sampling after about this many seconds.")]
 FormOf = Annotated[
-    Form | None, typer.Option("--format", "-f", help="How to write the report; by the ending of --output, else text.")
+    Form | None,
+    typer.Option("--format", "-f", help="How to write the report. Default: by the ending of --output, else text."),
 ]
 Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to .html, .json or .txt.")
@@ -107,7 +108,7 @@ def mechanism(
     rate: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Of a trainer: the rate of the Poisson samples it accounts for.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="1 or 2 processes; 2 where that pays, unless told.")] = None,
+    workers: Annotated[int | None, typer.Option(help="1 or 2 processes. Default: 2 where that pays.")] = None,
     form: FormOf = None,
     output: Output = None,
 ) -> None:
@@ -251,11 +252,11 @@ def exact_(
 
 @app.command(short_help="Mechanisms whose truth is known.")
 def zoo(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; all of them unless told.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these. Default: all.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the zoo, and run nothing.")] = False,
-    samples: Annotated[str | None, typer.Option(metavar="NUMBER", help="How often to run each; by its needs.")] = None,
+    samples: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="How often to run each. Default: as often as it needs.")
+    ] = None,
     confidence: Confidence = "0.999",
     seconds: Seconds = None,
     form: FormOf = None,
@@ -265,7 +266,7 @@ def zoo(
 
     Example: sordino audit zoo --list
     """
-    from sordino.audit.specimens import SPECIMENS, run
+    from sordino.audit.known_truth import SPECIMENS, run
 
     if list_:
         from sordino.cli.page import Page

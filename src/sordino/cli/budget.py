@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sordino.cli import remote, standing
+from sordino.cli import budget_state, remote
 from sordino.cli.arguments import Analyst, Declaration, Details, Yes
 from sordino.cli.declared import existing_ledger, load
 from sordino.cli.numbers import exact, positive
@@ -50,7 +50,7 @@ app = typer.Typer(
 def show(
     file: Declaration,
     analyst: Analyst = None,
-    all_: Annotated[bool, typer.Option("--all", help=f"List all charges, not only the last {standing.LAST}.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help=f"List all charges, not only the last {budget_state.LAST}.")] = False,
     form: Annotated[Form, typer.Option("--format", help="Text for the eye, or JSON.")] = Form.table,
     details: Details = False,
 ) -> None:
@@ -61,7 +61,7 @@ def show(
     if remote.is_address(file):
         remote.show_budget(file, analyst, as_json=form is Form.json)
         return
-    standing.show(file, analyst, everything=all_, as_json=form is Form.json, details=details)
+    budget_state.show(file, analyst, everything=all_, as_json=form is Form.json, details=details)
 
 
 @app.command("set")
@@ -100,7 +100,7 @@ def allot(
     file: Declaration,
     analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Who gets it; '*' is everybody without one.")],
     epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon that they may spend.")] = None,
-    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="Their delta; all of it unless told.")] = None,
+    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="Their delta. Default: all of it.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the sub-budget back.")] = False,
 ) -> None:
     """Give an analyst a part of the budget, as the owner. From then on only those with a part may ask.

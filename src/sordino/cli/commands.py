@@ -13,6 +13,7 @@ from sordino.cli import (
     ask,
     audit,
     budget,
+    check,
     docs,
     explain,
     init,
@@ -28,13 +29,22 @@ from sordino.cli import (
 )
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
+from sordino.errors import InvalidInput
 
 __all__ = ["app"]
 
 _ORDER = (
-    "init", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
-    "explain", "plan", "audit", "serve", "mcp", "docs", "version",
+    "init", "check", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
+    "explain", "plan", "audit", "serve", "mcp", "schema", "docs", "version",
 )  # fmt: skip
+_OTHER_WORDS = {
+    **dict.fromkeys(("ask", "sql", "select", "run"), 'query visits.toml "SELECT ..." --epsilon 0.1'),
+    **dict.fromkeys(("price", "cost", "estimate"), 'preview visits.toml "SELECT ..." --epsilon 0.1'),
+    **dict.fromkeys(("validate", "lint", "verify"), "check visits.toml"),
+    **dict.fromkeys(("spent", "left", "remaining"), "budget visits.toml"),
+    **dict.fromkeys(("new", "create", "declare", "schema"), "init visits.parquet"),
+    "help": "--help",
+}
 _EPILOG = "Answers go to standard output, everything else to standard error.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()
 )
@@ -45,6 +55,11 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in _OTHER_WORDS and self.get_command(ctx, args[0]) is None:
+            raise InvalidInput(args[0], "there is no such command", f"Write: sordino {_OTHER_WORDS[args[0]]}")
+        return super().resolve_command(ctx, args)
 
     def main(
         self,
@@ -113,13 +128,14 @@ def _start(
 ) -> None:
     """Answers about sensitive tables, with differential privacy and a budget that is kept.
 
-    Start with `sordino init DATA`, fill in the declaration, then preview and query.
+    Start with `sordino init DATA`, fill in the declaration, check it, then preview and query.
     """
     if context.invoked_subcommand is None:
         say(context.get_help())
 
 
 app.command("init", short_help="Write a declaration to fill in, from the schema of a file.")(init.init)
+app.command("check", short_help="Check a declaration against its data, without reading cells.")(check.check)
 app.command("suggest", short_help="Find bounds for a declaration privately, and pay for it.")(suggest.suggest)
 app.command("preview", short_help="Show the price of a question, for free.")(ask.preview)
 app.command("query", short_help="Ask a question, and pay for it.")(ask.query)
@@ -134,6 +150,7 @@ app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")
 app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(serve.serve)
 app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(mcp.mcp)
+app.command("schema", short_help="Print the schema of declarations, for editors.")(check.schema)
 app.command("docs", short_help="Print a page of the documentation, or the list of pages.")(docs.docs)
 
 

@@ -34,6 +34,12 @@ def load(file: str) -> Dataset:
     """The dataset that a file declares."""
     from sordino.query.dataset import Dataset
 
+    if file.lstrip()[:6].upper() == "SELECT":
+        shown = repr(file if len(file) < 60 else f"{file[:57]}...")
+        raise InvalidInput(shown, "the declaration comes first", 'Write: sordino query visits.toml "SELECT ..."')
+    beside = f"{file}.toml"
+    if not file.lower().endswith(".toml") and Path(beside).is_file():
+        raise InvalidInput(repr(file), "a declaration is a file that ends in .toml", f"Did you mean {beside}?")
     return Dataset.load(file)
 
 

@@ -31,7 +31,7 @@ def docs(
         return
     name = page.removeprefix("docs/").removesuffix(".md").casefold()
     if name not in found:
-        near = get_close_matches(name, found, 1)
+        near = [page for page in found if page.startswith(name)] or get_close_matches(name, found, 1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise InvalidInput(repr(page), "there is no such page", f"{hint}There are {', '.join(found)}.")
     put_text(found[name].read_text("utf-8"))

@@ -43,7 +43,7 @@ def _from_file(path: Path, target: str) -> ModuleType:
     name = f"audited_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise InvalidInput(repr(target), "it is no Python file", _HINT)
+        raise InvalidInput(repr(target), "it is not a Python file", _HINT)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as for every other module: classes look there for what they belong to
     _reach(path.parent)

@@ -13,13 +13,19 @@ import typer
 from sordino.cli.streams import hanging, put_text, say
 from sordino.errors import InvalidInput
 
-__all__ = ["init"]
+__all__ = ["SCHEMA", "init"]
+
+SCHEMA = "sordino.schema.json"
+"""How the schema is called beside a declaration."""
 
 
 def init(
-    source: Annotated[
-        str, typer.Argument(metavar="DATA", help="A Parquet, CSV or DuckDB file, postgresql://..., or spark.")
+    sources: Annotated[
+        list[str], typer.Argument(metavar="DATA...", help="Parquet, CSV or DuckDB files, or postgresql://..., or spark.")
     ],
+    public: Annotated[
+        list[str] | None, typer.Option("--public", metavar="FILE", help="A file that everybody may see. May be repeated.")
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - is standard output.")
     ] = None,
@@ -27,25 +33,33 @@ def init(
         str | None, typer.Option("--table", metavar="NAME", help="Of a database only this table, such as clinic.visits.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a declaration that is there.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Write the schema for editors beside it, and let the declaration name it.")
+    ] = False,
 ) -> None:
     """Write a declaration to fill in, from the names and types of the columns; no value is read.
 
-    Example: sordino init visits.parquet
+    Several files are several tables of one declaration. A CSV file has no types: they are guessed from the names.
+
+    Example: sordino init visits.parquet --public wards.csv
     """
     from sordino.query.dataset import Dataset
 
+    public = public or []
     if output == "-":
-        put_text(Dataset.schema_stub(source, table=table))
+        put_text(Dataset.schema_stub(sources, table=table, public=public))
         return
-    name = _name(source, table)
+    name = _name(sources[0], table)
     target = Path(output or f"{name}.toml")
     if target.exists() and not force:
         rule = "it exists already, and may hold what you have filled in"
         raise InvalidInput(repr(str(target)), rule, "Choose another --output, or add --force to replace it.")
     if target.exists():
-        _replace(source, target, table)
+        _replace(sources, target, table, public)
     else:
-        Dataset.schema_stub(source, target, table=table)
+        Dataset.schema_stub(sources, target, table=table, public=public)
+    if schema:
+        _write_schema(target)
     say(hanging(_next_steps(target, name), 14))
 
 
@@ -60,7 +74,7 @@ def _name(source: str, table: str | None) -> str:
     return inside[-1] if inside else database[1] if database else "data"
 
 
-def _replace(source: str, target: Path, table: str | None) -> None:
+def _replace(sources: list[str], target: Path, table: str | None, public: list[str]) -> None:
     """Made aside first, so that what is there stays if the source cannot be read."""
     from sordino.query.dataset import Dataset
 
@@ -68,7 +82,7 @@ def _replace(source: str, target: Path, table: str | None) -> None:
         raise InvalidInput(repr(str(target)), "it is a folder", "Choose another --output.")
     aside = target.with_name(f".{target.stem}.{os.getpid()}.toml")
     try:
-        Dataset.schema_stub(source, aside, table=table)
+        Dataset.schema_stub(sources, aside, table=table, public=public)
         aside.replace(target)
     except OSError as error:
         raise InvalidInput(
@@ -76,6 +90,16 @@ def _replace(source: str, target: Path, table: str | None) -> None:
         ) from None
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _write_schema(target: Path) -> None:
+    """The schema beside a declaration, whose first line then names it: editors with Taplo look for that."""
+    from sordino.cli.output import write_file
+    from sordino.query.declaration_schema import SCHEMA_FILE
+
+    beside = target.with_name(SCHEMA)
+    write_file(str(beside), SCHEMA_FILE.read_bytes(), "--schema")
+    target.write_text(f"#:schema ./{SCHEMA}\n{target.read_text('utf-8')}", "utf-8")
 
 
 def _next_steps(target: Path, table: str) -> str:
@@ -86,8 +110,9 @@ Wrote {target}, from the names and types of the columns alone. Fill in what only
   unit        who is protected: the column that names the person, or "row" if each row is another
   [budget]    what all answers together may reveal, such as epsilon = 1.0 and delta = 1e-6
   columns     limits (min, max, step) and values that are public; do not look them up in the data
-  max_rows    how much one person may weigh in an answer, where the unit is a column
+  max_rows    how many rows of each person count in one answer, where the unit is a column
 
-Then look at the price of a question, which is free:
+Then check it, and look at the price of a question, which is free:
 
+  sordino check {shlex.quote(str(target))}
   {example}"""

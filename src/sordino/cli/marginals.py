@@ -34,7 +34,7 @@ def marginals(
         typer.Option("--column", "-c", metavar="NAME", help="A column, or decade=BUCKET(age, 10). Repeat it for each."),
     ],
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="What all tables together may cost.")],
-    ways: Annotated[int | None, typer.Option(help="All tables of this many columns; 2 unless told.")] = None,
+    ways: Annotated[int | None, typer.Option(help="All tables of this many columns. Default: 2.")] = None,
     by: Annotated[
         list[str] | None,
         typer.Option("--by", metavar="NAMES", help='Or one table, such as "age,sex"; the total is "". May be repeated.'),

@@ -88,7 +88,7 @@ def check_target(path: str | None, option: str, dataset: Dataset | None) -> None
     if path is None:
         return
     if "\0" in path:
-        raise InvalidInput(f"{option} {path!r}", "it is no path of a file", "Choose another file. Nothing was charged.")
+        raise InvalidInput(f"{option} {path!r}", "it is not the path of a file", "Choose another file. Nothing was charged.")
     target, fault = Path(path).resolve(), ""
     if len(os.fsencode(target.name)) > _LONGEST_NAME:
         fault = "its name is too long"

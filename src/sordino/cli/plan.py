@@ -90,7 +90,7 @@ def plan(
     each: Annotated[str | None, typer.Option(metavar="NUMBER", help="The epsilon of each question: how many fit?")] = None,
     mechanism: Annotated[Noise, typer.Option(help="The noise to plan with.")] = Noise.both,
     sensitivity: Annotated[str, typer.Option(metavar="NUMBER", help="How far one person moves an answer.")] = "1",
-    rows: Annotated[int | None, typer.Option(help="Show the error as a share of so many rows, too.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Also show the error as a share of this many rows.")] = None,
     format_: Annotated[Format, typer.Option("--format", help="A table for the eye, or JSON.")] = Format.table,
 ) -> None:
     """Plan a budget: what each of N questions may have (--queries), or how many questions fit (--each).
@@ -322,7 +322,7 @@ def _print_table(title: str, budget: Budget, offers: Sequence[Offer], rows: int 
     )
     laplace = [o for o in offers if o.noise == "laplace"]
     if laplace and not any(o.way == FIXED and o.queries is not None for o in laplace):
-        page.say("Left out: the certified sum of a fixed list of so many Laplace answers, which would take too long.")
+        page.say("Left out: the certified sum of a fixed list of this many Laplace answers, which would take too long.")
     if not budget.delta:
         page.say("Without a delta epsilons can only be added, and there is no Gaussian noise.")
 

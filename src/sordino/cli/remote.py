@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sordino.cli.gauges import cost_words
+from sordino.cli.budget_words import cost_words
 from sordino.cli.streams import folded, say
 from sordino.errors import InvalidInput
 

@@ -25,9 +25,7 @@ __all__ = ["serve"]
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="The folder of the declarations, and of serve.toml.")],
-    host: Annotated[
-        str, typer.Option(help="The address to listen at: this machine only, unless told otherwise.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen at. Default: this machine only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.")] = 8765,
     tls_certificate: Annotated[Path | None, typer.Option(help="The file of a TLS certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The file of its key.")] = None,

@@ -24,18 +24,16 @@ def suggest(
     table: Annotated[str | None, typer.Option(metavar="NAME", help="Which table, where more than one is protected.")] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Look for limits of this column; all without limits unless told. May be repeated."
-        ),
+        typer.Option(metavar="NAME", help="Look for limits of this column. Default: all without limits. May be repeated."),
     ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Later questions group by this column: max_groups is found, too. May be repeated."
+            metavar="NAME", help="Later questions group by this column: max_groups is also found. May be repeated."
         ),
     ] = None,
     query_epsilon: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="The epsilon of later questions; a tenth of the budget unless told.")
+        str | None, typer.Option(metavar="NUMBER", help="The epsilon of later questions. Default: a tenth of the budget.")
     ] = None,
     analyst: Analyst = None,
     request_id: Annotated[

@@ -127,7 +127,7 @@ def _introduce(page: Page, response: RandomizedResponse, best: Frequency | None)
     )
     if best is not None:
         page.say(
-            f"This is the protocol Direct. For so many categories {_name(best)} has a smaller error at the same epsilon: "
+            f"This is the protocol Direct. For this many categories {_name(best)} has a smaller error at the same epsilon: "
             f"see the protocols below."
         )
 
@@ -143,9 +143,9 @@ def _rows(response: RandomizedResponse, persons: int, wanted: Fraction) -> list[
         ("estimate of a proportion", f"{float(slope):.4g} * share of the answers - {float(-offset):.4g}"),
         ("95 % error in the population", _error(_half_width(spread, persons))),
         ("the same if everybody told the truth", _error(_half_width(_HONEST, persons))),
-        ("as good as so many true answers", f"{as_good:,}" if as_good else "less than 1"),
+        ("as good as this many true answers", f"{as_good:,}" if as_good else "less than 1"),
         (f"answers for ±{plain(100 * wanted)} % in the population", f"{_answers(spread, wanted):,}"),
-        ("so many if everybody told the truth", f"{_answers(_HONEST, wanted):,}"),
+        ("this many if everybody told the truth", f"{_answers(_HONEST, wanted):,}"),
     ]
 
 
@@ -257,7 +257,7 @@ def _choice(response: RandomizedResponse, persons: int) -> Choice | str:
         return choose(epsilon, response.categories, persons)
     except InvalidInput:
         return (
-            "No protocol counts so many categories for so many persons in reasonable time. Look for the frequent ones only, "
+            "No protocol counts this many categories for this many persons in reasonable time. Look for frequent ones only, "
             "by prefixes: so.local.HeavyHitters."
         )
 

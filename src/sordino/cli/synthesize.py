@@ -33,12 +33,12 @@ def synthesize(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where the rows go: .parquet or .csv.")
     ] = None,
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where the quality page goes: .html; beside the rows unless told.")
+        str | None, typer.Option(metavar="FILE", help="Where the quality page goes: .html. Default: beside the rows.")
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="How many rows; about as many as there are unless told.")] = None,
+    rows: Annotated[int | None, typer.Option(help="How many rows. Default: about as many as there are.")] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", "-c", metavar="NAME", help="Only this column, and others so named; all unless told."),
+        typer.Option("--column", "-c", metavar="NAME", help="Only this column. May be repeated. Default: all."),
     ] = None,
     where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")] = None,
     table: Annotated[str | None, typer.Option(metavar="NAME", help="Which table, where more than one is protected.")] = None,

@@ -15,6 +15,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sordino.answer.notebook_progress import KNOWN
 from sordino.cli.streams import is_terminal
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Watch:
     def _watch(self) -> None:
         with contextlib.ExitStack() as stack:
             bar: Progress | None = None
+            part = 0.0
             while True:
                 patience = None if not is_terminal(sys.stderr) else _PATIENCE if bar is None else _TICK
                 if select.select([self._ear], [], [], patience)[0]:
@@ -70,7 +72,11 @@ class Watch:
                 elif not self._over:
                     bar = bar or stack.enter_context(progress_bar(self._label))
                     known = None if self.session is None else self.session.progress
-                    bar.update(bar.task_ids[0], completed=known or 0, total=None if known is None else 1, refresh=True)
+                    stage = "Opening" if self.session is None else self._label
+                    part = max(part, known or 0.0)  # never backwards
+                    # an estimate near 0 says nothing yet: the bar moves to and fro until there is something to tell
+                    total = None if part < KNOWN else 1
+                    bar.update(bar.task_ids[0], description=stage, completed=part if total else 0, total=total, refresh=True)
 
     def _stop(self) -> None:
         session = self.session

@@ -45,7 +45,7 @@ class Connection:
             parts = urlsplit(address)
             self._host, self._port = parts.hostname or "", parts.port
         except ValueError:
-            raise InvalidInput(f"address={show(address)}", "it is no address", "Pass 'https://host/visits'.") from None
+            raise InvalidInput(f"address={show(address)}", "it is not an address", "Pass 'https://host/visits'.") from None
         if parts.username or parts.password or parts.query or parts.fragment or not self._host:
             rule = "it is https://, a host, perhaps a port, and the name of a dataset"
             raise InvalidInput("address", rule, "Pass 'https://sordino.example.org/visits', and the token apart.")
@@ -169,7 +169,7 @@ def _trusted(certificate: str | os.PathLike[str] | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=None if certificate is None else os.fspath(certificate))
     except (OSError, ssl.SSLError):
-        rule = "it is no file of certificates"
+        rule = "it is not a file of certificates"
         raise InvalidInput(f"certificate={show(str(certificate))}", rule, "Pass the file of your own authority.") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context

@@ -199,7 +199,7 @@ class RemoteSession:
         """How many more answers like this one the budget allows."""
         found = self.preview(query, **offer).fits
         if found is None:
-            raise InvalidInput("this question", "it costs nothing, so it fits without end", "Ask for another one.")
+            raise InvalidInput("this question", "it costs nothing, so any number of them fits", "Ask for another one.")
         return found
 
     def suggest(

@@ -17,8 +17,11 @@ _TICK = 0.05
 """How many seconds to wait at a time: where waiting itself is not interrupted (Windows), signals are seen as often."""
 
 
-def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
-    """What the work gives or raises; an exception of a signal stops it, waits for its end, and reaches the caller."""
+def interruptible(work: Callable[[], T], stop: Callable[[], None], tick: Callable[[], None] | None = None) -> T:
+    """What the work gives or raises; an exception of a signal stops it, waits for its end, and reaches the caller.
+
+    `tick` is called again and again by the thread that waits.
+    """
     if threading.current_thread() is not threading.main_thread():
         return work()
     results: list[T] = []
@@ -37,7 +40,8 @@ def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
     try:
         worker.start()
         while not done.wait(_TICK):
-            pass
+            if tick is not None:
+                tick()
     except BaseException:
         while worker.is_alive():  # again and again: it may not have begun yet
             stop()

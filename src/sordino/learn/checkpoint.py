@@ -64,6 +64,6 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any) -> Mark:
         model.load_state_dict(kept["model"])
         optimizer.load_state_dict(kept["optimizer"])
     except Exception as error:
-        rule = f"it is no checkpoint of this model and optimizer ({type(error).__name__})"
+        rule = f"it is not a checkpoint of this model and optimizer ({type(error).__name__})"
         raise InvalidInput(repr(str(path)), rule, "Build the trainer as for the run that wrote it.") from None
     return mark

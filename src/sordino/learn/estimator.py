@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -37,7 +38,7 @@ __all__ = [
     "numbers_of",
     "positive_number",
     "rational_root",
-    "rows_in",
+    "shape_of",
     "shared",
     "targets_of",
     "whole_number",
@@ -67,8 +68,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._expect()
         mu = largest_mu(positive("epsilon", self.epsilon).lower, open_unit("delta", self.delta).lower)
         rows = _matrix(X)
-        if rows.shape[0] < 1 or rows.shape[1] < 1:
-            raise InvalidInput(f"data of shape {rows.shape}", "there is nothing to learn from", "Pass rows and columns.")
+        if rows.shape[1] < 1:
+            rule = f"it has 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required"
+            raise InvalidInput("data without columns", rule, "Pass columns of numbers.")
         box = Box.of(self.bounds, rows.shape[1])
         self.n_features_in_ = rows.shape[1]
         self._box = box
@@ -105,7 +107,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise _not_fitted(type(self).__name__)
         rows = _matrix(X)
         if rows.shape[1] != self.n_features_in_:
-            rule = f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            rule = f"X has {rows.shape[1]} features, but {expected}"
             raise InvalidInput(f"data of shape {rows.shape}", rule, "Pass the columns that it was fitted with.")
         return self._box.unit(rows)
 
@@ -120,22 +123,41 @@ def _not_fitted(name: str) -> Exception:
     return error
 
 
-def _matrix(X: Any) -> Floats:  # noqa: N803
-    try:
-        rows = np.asarray(X, float)
-    except (TypeError, ValueError):
+def _numbers(given: Any) -> Floats:
+    """As floats. A cell that is no number becomes NaN: a fit that one cell could stop would tell of it."""
+    if hasattr(given, "toarray"):
+        rule = "sparse input is not supported"
+        raise InvalidInput(f"data of type {type(given).__name__}", rule, "Pass X.toarray().")
+    listed = isinstance(given, list | tuple)  # what NumPy would take for its type depends on single cells
+    found = np.array(given, object) if listed else np.asarray(given)
+    if found.dtype.kind == "c":
+        raise InvalidInput(f"data of type {found.dtype}", "Complex data not supported", "Pass real numbers.")
+    if found.dtype.kind == "O":
+        found = np.asarray(np.frompyfunc(_number, 1, 1)(found))
+    elif found.dtype.kind not in "biuf":
         hint = "Encode texts as numbers over a public list of categories."
-        raise InvalidInput(f"data of type {type(X).__name__}", "rows are numbers", hint) from None
+        raise InvalidInput(f"data of type {found.dtype}", "rows are numbers", hint)
+    return np.asarray(found, float)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _matrix(X: Any) -> Floats:  # noqa: N803
+    rows = _numbers(X)
     if rows.ndim != 2:
         rule = f"Expected 2D array, got {rows.ndim}D array instead"
         raise InvalidInput(f"data of shape {rows.shape}", rule, "Reshape your data: one line for each row.")
     return rows
 
 
-def targets_of(y: Any, rows: int) -> Any:
-    """One target for each row."""
-    found = np.asarray(y)
+def _flat(found: Any, rows: int) -> Any:
     if found.ndim == 2 and found.shape[1] == 1:
+        warnings.warn("A column-vector y was passed when a 1d array was expected.", _conversion(), stacklevel=4)
         found = found[:, 0]
     if found.shape != (rows,):
         rule = f"there must be one target for each of the {rows} rows"
@@ -143,17 +165,37 @@ def targets_of(y: Any, rows: int) -> Any:
     return found
 
 
-def numbers_of(y: Any, rows: int) -> Floats:
-    """One number for each row."""
+def _given(y: Any) -> Any:
+    if y is None:
+        rule = "the estimator requires y to be passed, but the target y is None"
+        raise InvalidInput("no targets", rule, "Pass one target for each row.")
+    return y
+
+
+def _conversion() -> type[Warning]:
     try:
-        return np.asarray(targets_of(y, rows), float)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"targets of type {type(y).__name__}", "targets are numbers", "Pass a flat array.") from None
+        from sklearn.exceptions import DataConversionWarning
+    except ImportError:
+        return UserWarning
+    found: type[Warning] = DataConversionWarning
+    return found
 
 
-def rows_in(X: Any) -> int:  # noqa: N803
-    """How many rows there are."""
-    return len(_matrix(X))
+def targets_of(y: Any, rows: int) -> Any:
+    """One target for each row."""
+    listed = isinstance(_given(y), list | tuple)
+    return _flat(np.array(y, object) if listed else np.asarray(y), rows)
+
+
+def numbers_of(y: Any, rows: int) -> Floats:
+    """One number for each row, NaN where there is none."""
+    return np.asarray(_flat(_numbers(_given(y)), rows))
+
+
+def shape_of(X: Any) -> tuple[int, int]:  # noqa: N803
+    """How many rows and columns there are."""
+    rows, columns = _matrix(X).shape
+    return rows, columns
 
 
 def positive_number(name: str, value: Any) -> float:
@@ -178,12 +220,21 @@ def classes_of(classes: Any, y: Any) -> tuple[Any, Any]:
     known = np.unique(np.asarray(classes))
     if len(known) < 2:
         raise InvalidInput(f"classes={show(classes)}", "there must be at least two", "Pass classes=[0, 1].")
-    try:
+    if y.dtype.kind in "biuf" and known.dtype.kind in "biuf":
         places = np.minimum(np.searchsorted(known, y), len(known) - 1)
-    except TypeError:
-        rule = "targets must be of the type of the declared classes"
-        raise InvalidInput(f"classes={show(classes)}", rule, "Pass the classes as they stand in the data.") from None
-    return known, np.where(known[places] == y, places, 0)
+        return known, np.where(known[places] == y, places, 0)
+    if y.dtype.kind != "O" and (y.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+        rule = f"targets of type {y.dtype} are never one of them"
+        raise InvalidInput(f"classes={show(classes)}", rule, "Pass the classes as they stand in the data.")
+    index = {value: place for place, value in enumerate(known.tolist())}
+    return known, np.array([_place(index, value) for value in y.tolist()], int)
+
+
+def _place(index: dict[Any, int], value: Any) -> int:
+    try:
+        return index.get(value, 0)
+    except TypeError:  # a list or the like, which no class is
+        return 0
 
 
 def rational_root(x: Fraction) -> Fraction:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Floats, noisy_moments
-from sordino.learn.estimator import PrivateEstimator, RegressorMixin, numbers_of, positive_number, rows_in
+from sordino.learn.estimator import PrivateEstimator, RegressorMixin, numbers_of, positive_number, shape_of
 from sordino.privacy.exact import show
 
 __all__ = ["LinearRegression"]
@@ -48,7 +48,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and targets."""
         low, high = _target_bounds(self.target_bounds)
-        targets = numbers_of(y, rows_in(X))
+        targets = numbers_of(y, shape_of(X)[0])
         with self._fitting(X) as (x, mu):
             with np.errstate(all="ignore"):
                 scaled = (2 * targets - (low + high)) / (high - low)

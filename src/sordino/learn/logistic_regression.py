@@ -21,7 +21,7 @@ from sordino.learn.estimator import (
     PrivateEstimator,
     classes_of,
     positive_number,
-    rows_in,
+    shape_of,
     shared,
     targets_of,
     whole_number,
@@ -74,7 +74,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and their classes."""
-        self.classes_, places = classes_of(self.classes, targets_of(y, rows_in(X)))
+        self.classes_, places = classes_of(self.classes, targets_of(y, shape_of(X)[0]))
         with self._fitting(X) as (x, mu):
             weights = self._descended(x, mu, places)
             self.coef_ = weights[:, :-1] / (self._box.high - self._box.low)

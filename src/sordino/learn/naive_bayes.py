@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.learn.bounded_rows import Floats, noisy_sums
-from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, positive_number, rows_in, targets_of
+from sordino.learn.estimator import ClassifierMixin, PrivateEstimator, classes_of, positive_number, shape_of, targets_of
 
 __all__ = ["NaiveBayes"]
 
@@ -49,7 +49,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Learn from rows and their classes."""
-        self.classes_, places = classes_of(self.classes, targets_of(y, rows_in(X)))
+        self.classes_, places = classes_of(self.classes, targets_of(y, shape_of(X)[0]))
         with self._fitting(X) as (x, mu):
             self._learn(x, mu, places)
             self._finish(self.class_prior_, self.theta_, self.var_)
@@ -64,7 +64,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         spread = np.zeros((len(x), kinds, width))
         spread[np.arange(len(x)), places] = parts
         bound = math.sqrt(1 + norm**2 + min(d / 16, norm**2))
-        sums = noisy_sums(spread.reshape(len(x), -1), bound, mu).reshape(kinds, width)
+        sums = noisy_sums(spread.reshape(len(x), kinds * width), bound, mu).reshape(kinds, width)
         counts = np.maximum(sums[:, :1], 1.0)
         mean = np.clip(sums[:, 1 : d + 1] / counts, 0.0, 1.0)
         mixed = np.clip(sums[:, d + 1 :] / counts, 0.0, 0.25)

@@ -9,7 +9,7 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.learn.bounded_rows import Floats, noisy_moments
-from sordino.learn.estimator import PrivateEstimator, TransformerMixin, positive_number, whole_number
+from sordino.learn.estimator import PrivateEstimator, TransformerMixin, positive_number, shape_of, whole_number
 from sordino.privacy.exact import show
 
 __all__ = ["PCA"]
@@ -40,7 +40,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803, ARG002
         """Learn from rows; `y` is not looked at."""
-        width = np.shape(X)[1] if np.ndim(X) == 2 else 1
+        _, width = shape_of(X)
         if whole_number("n_components", self.n_components) > width:
             rule = f"there are from 1 to {width} components"
             raise InvalidInput(f"n_components={show(self.n_components)}", rule, "Pass n_components=2.")

@@ -9,10 +9,13 @@ from sordino.accounting.charge import Charge
 from sordino.errors import InvalidInput
 from sordino.ledger.chain import Link, digest
 from sordino.privacy.exact import show
+from sordino.privacy.notebook import card
 
-__all__ = ["Receipt", "Request", "checked_analyst", "checked_name", "request_key"]
+__all__ = ["Receipt", "Receipts", "Request", "checked_analyst", "checked_name", "request_key"]
 
 _LONGEST = 200
+_SHOWN = 50
+"""How many receipts a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,24 @@ class Receipt:
     def link(self) -> Link:
         """The end of the chain at this entry."""
         return Link(self.number, self.hash)
+
+    def _repr_html_(self) -> str:
+        facts = {"charged": str(self.charge), "question": self.question, "request id": self.request_id, "time": self.time}
+        facts |= {"analyst": self.analyst} if self.analyst else {}
+        return card(f"Receipt {self.number}", {**facts, "hash": self.hash})
+
+
+class Receipts(tuple[Receipt, ...]):
+    """Receipts in the order of their ledger, which notebooks show as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        headings = "entry", "time", "analyst", "charged", "question"
+        shown = self[-_SHOWN:]
+        rows = [(str(r.number), r.time[:19], r.analyst or "", str(r.charge), r.question) for r in shown]
+        notes = [f"the last {len(shown)} of {len(self):,}"] if len(shown) < len(self) else []
+        return card("Receipts", table=(headings, rows), notes=notes)
 
 
 def request_key(analyst: str | None, request_id: str) -> str:

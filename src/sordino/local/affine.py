@@ -16,13 +16,11 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.local import protocol
-from sordino.local.categories import Categories, Indices, counted
-from sordino.local.design import best_size, checked_size, other_of, own_of
-from sordino.local.draws import below, chance
-from sordino.local.fields import POLYNOMIALS, add, least_order, product, products, subtract
+from sordino.local.answers import Categories, Indices, counted
 from sordino.local.frequency import Frequency
-from sordino.local.odds import odds_below
-from sordino.local.protocol import Column, Counts
+from sordino.local.hashing import POLYNOMIALS, add, least_order, product, products, subtract
+from sordino.local.protocol import Column, Counts, below, chance, odds_below
+from sordino.local.subset import best_size, checked_size, other_of, own_of
 from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
 from sordino.privacy.exact import Number, show

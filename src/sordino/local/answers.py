@@ -1,19 +1,109 @@
-"""True answers become places among the categories. They are the client's own, so that a wrong one may be named."""
+"""What people hand over, and the categories it is counted in.
+
+One value for each person comes as a list, an array or a column; true answers become places among the categories. They are
+the client's own, so that a wrong one may be named.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sordino.errors import InvalidInput
-from sordino.local.categories import Indices
-from sordino.local.given import as_array, is_column, is_missing, missing_answer, one_line
-from sordino.local.shown import label
+from sordino.local.report_text import is_column, label, one_line
+from sordino.privacy.exact import show
 
-__all__ = ["place", "places"]
+__all__ = [
+    "Categories",
+    "Indices",
+    "as_array",
+    "counted",
+    "has_gaps",
+    "is_missing",
+    "missing_answer",
+    "place",
+    "places",
+]
+
+_EMPTY = ("NAType", "NaTType", "MaskedConstant")
+
+
+def has_gaps(values: Any) -> bool:
+    """Whether an Arrow or polars column or a masked array lacks a value; others show it in the values themselves."""
+    missing = getattr(values, "null_count", 0)
+    missing = missing() if callable(missing) else missing
+    return isinstance(values, np.ma.MaskedArray) or (isinstance(missing, int) and missing > 0)
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """An array or column as one of NumPy; refused if it lacks a value."""
+    if has_gaps(values):
+        raise missing_answer()
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise missing_answer()
+    if array.dtype.kind == "O" and any(is_missing(value) for value in array.ravel().tolist()):
+        raise missing_answer()
+    return array
+
+
+def is_missing(value: Any) -> bool:
+    """Whether one value stands for none: None, NaN, or what pandas, Arrow or NumPy put in its place."""
+    if value is None or type(value).__name__ in _EMPTY or getattr(value, "is_valid", True) is False:
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def missing_answer() -> InvalidInput:
+    """The refusal of an answer that is none."""
+    return InvalidInput("a missing answer", "every person has an answer", "Drop persons without one.")
+
+
+Categories: TypeAlias = int | Collection[str]
+"""How many categories there are, or a list, array or column of their names, all different."""
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+_HINT = 'Pass their number, such as 3, or their names, such as ["yes", "no"].'
+
+
+def counted(given: Any, most: int) -> tuple[int, tuple[str, ...] | None]:
+    """How many categories were given, and their names if they have any."""
+    whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    names = None if whole else _names(given)
+    count = int(given) if names is None else len(names)
+    if not 2 <= count <= most:
+        raise InvalidInput(f"categories={show(count)}", f"this protocol takes 2 to {most} categories", _HINT)
+    return count, names
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    if isinstance(given, set | frozenset):
+        rule = "categories have an order, and a set has none"
+        raise InvalidInput(f"categories={one_line(given)}", rule, "Pass a list, such as sorted(...) of the set.")
+    rule = "categories must be a whole number or a list of different texts"
+    if not is_column(given):
+        raise InvalidInput(f"categories={one_line(given)}", rule, _HINT)
+    names = [name.as_py() if hasattr(name, "as_py") else name for name in given]
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        value = f"={one_line(given)}" if isinstance(given, list | tuple) else f" with {one_line(wrong[0])}"
+        number = (
+            isinstance(wrong[0], int | float | np.number) and not isinstance(wrong[0], bool) and not is_missing(wrong[0])
+        )
+        hint = 'Write numbers as texts, such as ["1", "2"], or pass how many categories there are.'
+        raise InvalidInput(f"categories{value}", rule, hint if number else _HINT)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInput(f"categories with {one_line(str.__str__(name))} twice", rule, "Name each category once.")
+        seen.add(name)
+    return tuple(str.__str__(name) for name in names)  # plain texts, also of an array or of an enumeration
+
 
 _SHOWN = 20
 _MOST_COMPARED = 10_000

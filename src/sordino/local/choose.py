@@ -1,7 +1,7 @@
 """Which protocol is best: the least variance, and among equals the shortest report.
 
 The summed variance of all shares does not depend on the truth (protocols.md), so that there is one order for every
-question.
+question. And how many answers are needed, for an error at a confidence.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from fractions import Fraction
 
 from sordino.errors import InvalidInput
 from sordino.local.affine import AffineSubset
-from sordino.local.categories import Categories, counted
+from sordino.local.answers import Categories, counted
 from sordino.local.direct import Direct
 from sordino.local.frequency import Frequency, persons_checked
 from sordino.local.hadamard import Hadamard
 from sordino.local.hashing import LocalHashing
-from sordino.local.shown import several
+from sordino.local.report_text import several
 from sordino.local.subset import Subset
 from sordino.local.unary import Unary
 from sordino.privacy.exact import Number, readable, show
 
-__all__ = ["Candidate", "Choice", "best_of", "choose", "compared"]
+__all__ = ["Candidate", "Choice", "best_of", "choose", "compared", "persons_needed"]
 
 MEMBERS: tuple[type[Frequency], ...] = (Direct, Unary, LocalHashing, Subset, AffineSubset, Hadamard)
 
@@ -86,7 +86,7 @@ def choose(epsilon: Number, categories: Categories, persons: int, *, most_bits: 
     found = compared(epsilon, categories, n, most_bits)
     if all(one.objection in (_SLOW, _MANY) for one in found):
         count = found[0].protocol.categories
-        rule = "no protocol can count so many categories for so many persons in reasonable time"
+        rule = "no protocol can count this many categories for this many persons in reasonable time"
         hint = "Ask about fewer, or search for the frequent ones by prefixes."
         raise InvalidInput(f"{count} categories and {n} persons", rule, hint)
     if found[0].objection is not None:
@@ -143,3 +143,25 @@ def _reason(best: Candidate, free: list[Candidate]) -> str:
 def _percent(more: Fraction) -> str:
     share = float(100 * more)
     return f"{share:.2g} %" if share < 100 else f"{readable(Fraction(round(share)))} %"
+
+
+def persons_needed(
+    epsilon: Number, categories: Categories, error: Number, confidence: Number = 0.95, *, population: bool = False
+) -> int:
+    """How many must answer for every share to be within `error`, each at this confidence, whatever the truth.
+
+    By the protocol that `choose` takes; every protocol has a method of this name for itself. With `population` the
+    share is that of the population they are drawn from, which takes more.
+
+    Example:
+        >>> persons_needed(epsilon=1, categories=16, error=0.01)
+        165785
+    """
+    persons = 10_000
+    while True:  # which protocol can be counted depends on the number; ask again at the number found
+        found = compared(epsilon, categories, persons)
+        best = best_of([one for one in found if one.objection is None] or found).protocol
+        needed = best.persons_needed(error, confidence, population=population)
+        if needed <= 2 * persons:
+            return needed
+        persons = needed

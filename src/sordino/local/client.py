@@ -11,8 +11,8 @@ from typing import Any, Self
 from sordino.errors import InvalidInput
 from sordino.local.answers import place
 from sordino.local.repeated import Repeated
+from sordino.local.report_text import several
 from sordino.local.reports import Reports
-from sordino.local.shown import several
 from sordino.privacy.exact import show
 from sordino.privacy.loss import Loss
 

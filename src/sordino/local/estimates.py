@@ -1,4 +1,9 @@
-"""What a collector learns: shares of categories, or a mean, with intervals."""
+"""What a collector learns: shares of categories, or a mean, with intervals.
+
+Theorem. The nearest shares that are not negative and sum to one are no farther from the true shares than the estimates
+were. Proof: the simplex is convex and holds the truth, and the projection on a closed convex set brings no point farther
+from any point of the set.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,28 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sordino.errors import InvalidInput
-from sordino.local.given import one_line
 from sordino.local.intervals import Floats, SupportLaw, level
 from sordino.local.protocol import Counts
-from sordino.local.shown import several, share_lines
-from sordino.local.simplex import nearest_shares
+from sordino.local.report_text import one_line, several, share_lines
 from sordino.privacy.exact import Number
 
-__all__ = ["Frequencies", "Mean", "checked_population", "frequencies"]
+__all__ = ["Frequencies", "Mean", "checked_population", "frequencies", "nearest_shares"]
+
+
+def nearest_shares(estimates: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The shares of the simplex nearest to the estimates: all lowered alike, and those below zero set to zero.
+
+    Source: Held, Wolfe and Crowder 1974.
+    """
+    falling = -np.sort(-estimates)
+    excess = np.cumsum(falling) - 1
+    kept = np.flatnonzero(falling * np.arange(1, len(falling) + 1) > excess)[-1]
+    shares = np.maximum(estimates - excess[kept] / (kept + 1), 0.0)
+    return np.asarray(shares / shares.sum())
+
 
 _SHOWN = 12
 

@@ -17,13 +17,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.local.answers import place, places
-from sordino.local.categories import Categories, Indices, counted
+from sordino.local.answers import Categories, Indices, counted, place, places
 from sordino.local.estimates import Frequencies, checked_population, frequencies
-from sordino.local.given import one_line
 from sordino.local.intervals import level, normal_quantile
-from sordino.local.odds import checked_odds, odds_below
-from sordino.local.protocol import Column, Counts
+from sordino.local.protocol import Column, Counts, checked_odds, odds_below
+from sordino.local.report_text import one_line
 from sordino.local.reports import Reports, expected
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.observer import drawn

@@ -11,10 +11,9 @@ from fractions import Fraction
 import numpy as np
 
 from sordino.local import protocol
-from sordino.local.categories import Indices
-from sordino.local.draws import below, chance
+from sordino.local.answers import Indices
 from sordino.local.frequency import Frequency
-from sordino.local.protocol import Column, Counts
+from sordino.local.protocol import Column, Counts, below, chance
 from sordino.mechanisms.bits import Bits
 from sordino.mechanisms.discrete import bernoulli, uniform
 

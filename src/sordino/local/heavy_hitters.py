@@ -16,16 +16,27 @@ import numpy as np
 
 from sordino.errors import InvalidInput
 from sordino.local import protocol
-from sordino.local.draws import below
-from sordino.local.found import Found
 from sordino.local.frequency import persons_checked
 from sordino.local.hashing import LocalHashing
-from sordino.local.intervals import SupportLaw, level
-from sordino.local.levels import MOST_CANDIDATES, Levels, best_levels, best_values, least_share
-from sordino.local.long_values import as_numbers, as_text, checked_length, one_number
-from sordino.local.odds import checked_odds, odds_below
-from sordino.local.prefixes import LONGEST, Prefixes, extended, folded, supports_of_prefixes
-from sordino.local.protocol import Column, Counts
+from sordino.local.intervals import Floats, SupportLaw, level
+from sordino.local.prefixes import (
+    LONGEST,
+    MOST_CANDIDATES,
+    Levels,
+    Prefixes,
+    as_numbers,
+    as_text,
+    best_levels,
+    best_values,
+    checked_length,
+    extended,
+    folded,
+    least_share,
+    one_number,
+    supports_of_prefixes,
+)
+from sordino.local.protocol import Column, Counts, below, checked_odds, odds_below
+from sordino.local.report_text import several, share_lines
 from sordino.local.reports import Reports, expected
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import uniform
@@ -34,7 +45,43 @@ from sordino.privacy import json_form
 from sordino.privacy.exact import Number, closed_unit, decimal_reading, readable, show
 from sordino.privacy.loss import FiniteLoss
 
-__all__ = ["HeavyHitters"]
+__all__ = ["Found", "HeavyHitters"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Found:
+    """Frequent values, the largest share first, with shares, standard errors and intervals.
+
+    All intervals hold together at the confidence, and with it no value is listed that nobody has. They come from the
+    `confirmed` reports that the search did not use, and hold for the population that persons were drawn from.
+    """
+
+    answers: int
+    confirmed: int
+    confidence: float
+    values: tuple[int, ...] | tuple[str, ...]
+    shares: Floats
+    standard_errors: Floats
+    lower: Floats
+    upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_arrow(self) -> Any:
+        """A table with one row for each value found."""
+        import pyarrow as pa
+
+        kind = pa.string() if self.values and isinstance(self.values[0], str) else pa.uint64()
+        columns = {"share": self.shares, "lower": self.lower, "upper": self.upper, "standard_error": self.standard_errors}
+        return pa.table({"value": pa.array(self.values, kind), **columns})
+
+    def __repr__(self) -> str:
+        what = f"shares of the population, {self.confidence:.4g} intervals all together"
+        lines = [f"{several(len(self), 'value')} found in {several(self.answers, 'report')}; {what}"]
+        lines += share_lines(zip(self.values, self.shares, self.lower, self.upper, strict=True))
+        return "\n".join(lines)
+
 
 _MOST = 2**12
 _MOST_KEPT = 4 * _MOST

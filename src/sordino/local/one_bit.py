@@ -16,13 +16,11 @@ import numpy.typing as npt
 
 from sordino.errors import InvalidInput
 from sordino.local import protocol
-from sordino.local.draws import below, chance
+from sordino.local.answers import as_array, is_missing, missing_answer
 from sordino.local.estimates import Mean
 from sordino.local.frequency import persons_checked
-from sordino.local.given import as_array, is_missing, missing_answer
 from sordino.local.intervals import SupportLaw, level
-from sordino.local.odds import checked_odds, odds_below
-from sordino.local.protocol import Column, Counts
+from sordino.local.protocol import Column, Counts, below, chance, checked_odds, odds_below
 from sordino.local.reports import Reports, expected
 from sordino.mechanisms.bits import CHUNK, Bits
 from sordino.mechanisms.discrete import bernoulli, uniform

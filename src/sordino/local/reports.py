@@ -15,11 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.local.differences import differences
 from sordino.local.estimates import checked_population
-from sordino.local.given import is_column, one_line
 from sordino.local.protocol import Column, Counts, Protocol, protocol_from_json
-from sordino.local.shown import several
+from sordino.local.report_text import differences, is_column, one_line, several
 from sordino.privacy.exact import Number
 
 __all__ = ["COLUMN", "METADATA", "Reports", "Tally", "arrow_type", "columns", "expected", "same", "tally_batches"]

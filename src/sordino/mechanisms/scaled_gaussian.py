@@ -51,7 +51,7 @@ class ScaledGaussian:
         scales = np.asarray(self.scales, np.float64).ravel()
         if not (np.isfinite(scales).all() and (scales >= _SMALLEST).all() and (scales <= _LARGEST).all()):
             rule = "standard deviations lie between 2^-20 and 2^500 steps"
-            raise InvalidInput("scales", rule, "Choose an epsilon or weights less extreme.")
+            raise InvalidInput("scales", rule, "Choose a less extreme epsilon, or less extreme weights.")
         scales.flags.writeable = False
         object.__setattr__(self, "scales", scales)
 

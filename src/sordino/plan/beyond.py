@@ -1,4 +1,4 @@
-"""What lies beyond the bounds: how many persons have more than counts, how much of theirs was given away, how many have
+"""What lies beyond the bounds: how many persons have more than counts, how much of theirs was left out, how many have
 values at the ends of a column, how many rows name nobody.
 
 All of it is measured person by person, over the whole answer, and released with Laplace noise of its own. The proof is in
@@ -260,9 +260,9 @@ def _given_away(
         less, more = max(amount - off, 0), amount + off
         share = 100 * amount / (amount + total[0])
         ends = 100 * less / (less + total[0] + total[1]), 100 * more / (more + low)
-        text += f", and about {share:.0f} % of the {_what(term)} ({ends[0]:.0f} to {ends[1]:.0f} %) was given away"
+        text += f", which leaves out about {share:.0f} % of the {_what(term)} ({ends[0]:.0f} to {ends[1]:.0f} %)"
     else:
-        text += f", and about {four_digits(amount)} ± {four_digits(off)} of the {_what(term)} was given away"
+        text += f", which leaves out about {four_digits(amount)} ± {four_digits(off)} of the {_what(term)}"
     return f"{text}, not counting what lies over {found.most} times the bound: {_meaning(term)}."
 
 

@@ -14,6 +14,7 @@ from sordino.plan.keys import how_many
 from sordino.plan.price import BEYOND
 from sordino.privacy.exact import float_upper, four_digits, readable
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.notebook import card
 from sordino.query.tree import Aggregate
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "explain",
     "explain_suggestion",
+    "plan_card",
     "price_words",
     "privacy_statement",
     "promise",
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 _WIDTH = 100
+_INDENT = 15
+"""Where the words of a line begin, after what they are about."""
 _ASTRONOMICAL = 100
 
 
@@ -54,9 +58,9 @@ def _bounds(plan: Plan) -> list[str]:
         cut = ["COUNT and SUM within a person are cut to what max_rows rows reach"] if plan.whose.cut else []
         return [*cut, "a person has at most one row here"]
     words = {
-        "max_rows": "in this answer a person weighs at most as much as {:,} rows",
-        "max_rows_per_group": "within a group a person weighs at most as much as {:,} rows",
-        "max_groups": "in this answer a person weighs at most as much as in {:,} groups",
+        "max_rows": "in this answer each person counts as at most {:,} rows",
+        "max_rows_per_group": "within a group each person counts as at most {:,} rows",
+        "max_groups": "in this answer each person counts as if in at most {:,} groups",
     }
     if all(release.partial.bounding == "once" for release in plan.sums) and not plan.drawn:
         del words["max_rows_per_group"]
@@ -157,6 +161,19 @@ def explain(plan: Plan, *, assuming: str = "pass rows=1000", folded: bool = True
     return "\n".join(part for line in lines for part in (_folded(line) if folded else [visible(line)]))
 
 
+def plan_card(text: str) -> str:
+    """A plan in words as notebooks show it: what stands in the first columns is the name of what follows."""
+    heading, *lines = text.splitlines()
+    facts: list[tuple[str, str]] = []
+    for line in lines:
+        name, rest = line[:_INDENT].strip(), line[_INDENT:]
+        if name or not facts:
+            facts.append((name, rest))
+        else:  # a line that goes on
+            facts[-1] = facts[-1][0], f"{facts[-1][1]} {rest.strip()}"
+    return card(heading, facts, notes=["This is a preview: nothing was charged."])
+
+
 def _unread(plan: Plan) -> list[str]:
     return [f"the public table {name}, which failed: its columns are as declared, as if nothing else were public of them"
             for name in plan.unread]  # fmt: skip
@@ -178,7 +195,9 @@ def _searches(plan: Plan) -> list[str]:
 def _folded(line: str) -> list[str]:
     """A long line in several, the further ones below its words."""
     line = visible(line)
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 15, break_long_words=False, break_on_hyphens=False) or [line]
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * _INDENT, break_long_words=False, break_on_hyphens=False) or [
+        line
+    ]
 
 
 def _depends(plan: Plan, name: str) -> bool:
@@ -212,7 +231,9 @@ def explain_suggestion(plan: SuggestionPlan, *, folded: bool = True) -> str:
         what = f"limits of {one.search.what}" if one.search.what in plan.table.columns else one.search.what
         by = f" by {', '.join(plan.keys)}" if one.search.what in ("max_groups", "max_rows_per_group") else ""
         epsilon, margin = four_digits(one.price.epsilon), four_digits(one.margin)
-        lines.append(f"  finds        {what}{by}, for epsilon {epsilon}; persons within and beyond are told ± {margin}")
+        lines.append(
+            f"  finds        {what}{by}, for epsilon {epsilon}; numbers of persons within and beyond are ± {margin}"
+        )
     lines.append("  needs        several times as many persons as that: with fewer, what is found is too uncertain")
     lines.append(f"  good for     later questions at epsilon {readable(plan.query_epsilon)} (query_epsilon)")
     lines.append(f"  promise      the suggestion is differentially private with epsilon {readable(plan.epsilon)}")
@@ -225,7 +246,7 @@ def price_words(budget: BudgetShare) -> str:
     fits = budget.fits
     if fits is None:
         return "nothing"
-    more = {0: "it does not fit", 1: "no other one like it fits"}.get(fits, f"{fits:,} answers like this one fit")
+    more = {0: "it does not fit", 1: "no other answer like it fits"}.get(fits, f"{fits:,} answers like this one fit")
     return f"{budget}: {more}"
 
 
@@ -264,7 +285,7 @@ def promise(whose: Whose, epsilon: Fraction, delta: Fraction) -> str:
         return "Exact: everything in this answer is public."
     who = "row" if whose.owner == "row" else whose.who
     added = whose.neighbors is Neighbors.ADD_REMOVE
-    change = "is in the table or not" if added else "has the rows it has or quite different ones"
+    change = "is in the table or not" if added else "has its own rows or entirely different ones"
     grade = f"epsilon = {readable(epsilon)}" + (f", delta = {four_digits(delta)}" if delta else "")
     rest = f", but for events of probability {four_digits(delta)}" if delta else ""
     return (

@@ -11,17 +11,18 @@ from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, Lookup, 
 from sordino.query import tree
 from sordino.query.front.shapes import children
 from sordino.query.typed import Typed
+from sordino.query.types import Text
 
 __all__ = ["Names", "conjuncts", "find", "outermost"]
 
 
-def find(kind: str, name: str, known: Iterable[str], hint: str) -> str:
-    """The declared spelling of a name; InvalidInput with the nearest declared ones if there is none."""
+def find(kind: str, name: str, known: Iterable[str], hint: str, otherwise: str = "") -> str:
+    """The declared spelling of a name; InvalidInput with the nearest declared ones, or something else, if there is none."""
     names = {spelling.casefold(): spelling for spelling in known}
     if name.casefold() in names:
         return names[name.casefold()]
     near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
-    meant = f"Did you mean {names[near[0]]!r}? " if near else ""
+    meant = f"Did you mean {names[near[0]]!r}? " if near else otherwise
     listed = ", ".join(sorted(names.values())[:20]) or "none"
     raise InvalidInput(f"{kind} {name!r}", f"no such {kind} is declared", f"{meant}Declared: {listed}. {hint}".strip())
 
@@ -58,7 +59,12 @@ class Names:
         known = dict.fromkeys(field.name for field in self.relation.fields if field.table == table and not field.identity)
         hint = f"Declare it under [tables.{table}.columns]." if _is_declared(self.relation, table) else ""
         people = [field.name for field in self.relation.fields if field.table == table]
-        find("column", named.name, known or people, hint)
+        quoted = "'" + named.name.replace("'", "''") + "'"
+        for field in self.relation.fields:
+            if isinstance(field.type, Text) and field.type.values is not None and named.name in field.type.values:
+                rule = f"no such column is declared; it is a value of {field.name}"
+                raise InvalidInput(f"column {named.name!r}", rule, f"Text stands in single quotes: {field.name} = {quoted}.")
+        find("column", named.name, known or people, hint, f"If it is text, write it in single quotes: {quoted}. ")
         raise AssertionError(named)
 
     def value(self, named: tree.Column) -> Field:

@@ -120,7 +120,7 @@ def over_rows(
             sql = _over(node(this=value.sql, offset=exp.Literal.number(places)), keys, order, cells)
             return _clamped(Typed(_nullable(value), sql, domain=value.domain), limits)
         case _:
-            rule = "it is no window within a person"
+            rule = "it is not a window within a person"
             hint = "There are ROW_NUMBER, LAG, LEAD, FIRST_VALUE, and running COUNT and SUM."
             raise InvalidInput(f"{function.upper()} OVER (...)", rule, hint)
 

@@ -155,6 +155,11 @@ class Plan:
     def __str__(self) -> str:
         return self.explain()
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def __repr__(self) -> str:
         tables = ", ".join(self.whose.tables)
         return f"Plan({tables}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"
@@ -262,7 +267,7 @@ def _summed(
 
 
 def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost, *, drawn: bool) -> Measure | None:
-    """What is measured of that which lies beyond the bounds; unless told, where there are bounds of persons."""
+    """What is measured of that which lies beyond the bounds. Default: where there are bounds of persons."""
     if who.public or cost.bias is False or (who.by_row and not cost.bias):
         return None
     ends = tuple(term for term in terms if len(term.partial.grids) == 1 and term.partial.grids[0].cells > 1)

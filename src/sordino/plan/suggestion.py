@@ -85,6 +85,11 @@ class SuggestionPlan:
         """What is offered for it, the same text for the same offer."""
         return f"epsilon={self.epsilon}, query_epsilon={self.query_epsilon}"
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def explain(self, *, folded: bool = True) -> str:
         """The plan in words."""
         from sordino.plan.explain import explain_suggestion

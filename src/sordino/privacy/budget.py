@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sordino.errors import InvalidInput
 from sordino.privacy import json_form
 from sordino.privacy.exact import Number, bounds, readable, show
+from sordino.privacy.notebook import card
 
 __all__ = ["Budget"]
 
@@ -57,6 +58,10 @@ class Budget:
         budget, fields = json_form.load(text, {("budget", 1): Budget})
         loaded: Budget = budget(json_form.rational(fields, "epsilon"), json_form.rational(fields, "delta"))
         return loaded
+
+    def _repr_html_(self) -> str:
+        facts = {"epsilon": readable(self.epsilon), "delta": readable(self.delta)}
+        return card("Budget", facts, notes=["What all answers together may reveal of one person."])
 
     def __repr__(self) -> str:
         return f"Budget(epsilon={readable(self.epsilon)}, delta={readable(self.delta)})"

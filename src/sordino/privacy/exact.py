@@ -40,6 +40,8 @@ def show(value: object) -> str:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator) >= 10**80:
         return f"a fraction of {value.numerator.bit_length()} over {value.denominator.bit_length()} bits"
+    if isinstance(value, Fraction):
+        return str(value)
     text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value)
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -1,22 +1,29 @@
-"""The stored form of mechanisms and losses: `{"kind": ..., "v": ..., fields}`, every number as an exact rational text.
+"""The stored form of everything: `{"kind": ..., "v": ..., fields}`. The meaning of a kind and version never changes.
 
-The meaning of a stored kind and version never changes; a new meaning is a new version.
+Mechanisms and losses (`dump`, `load`) hold every number as an exact rational text. Answers and reports (`write`, `read`)
+hold plain JSON, the same for the same facts; a text that is none, or damaged, is refused without being quoted.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 
 Field: TypeAlias = Fraction | int | tuple[Fraction, ...] | tuple[str, ...]
 
-__all__ = ["Field", "categories", "dump", "load", "rational", "rationals", "whole", "wholes"]
+__all__ = [
+    "Field", "categories", "dump", "encodable", "list_of", "load", "rational", "rationals", "read", "text_of", "texts_of",
+    "truth_of", "whole", "wholes", "write",
+]  # fmt: skip
+
+Kept = TypeVar("Kept")
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 _MOST_CHARACTERS = 100_000
 """No stored number is longer: the longest losses of calibrated protocols, of a hundred reports, have 19,000."""
@@ -46,6 +53,90 @@ def load(text: str, known: Mapping[tuple[str, int], Any]) -> tuple[Any, dict[str
         rule = f"the kind and version must be one of: {names}"
         raise InvalidInput(f"kind {show(key[0])} v{show(key[1])}", rule, "A newer Sordino may know it.")
     return entry, fields
+
+
+def write(kind: str, version: int, fields: Mapping[str, Any], *, indent: int | None = None) -> str:
+    """The text of plain facts; ValueError if a number in them is not finite, or too long to be written."""
+    separators = (",", ":") if indent is None else None
+    facts = {"kind": kind, "v": version, **fields}
+    text = json.dumps(
+        facts, sort_keys=True, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False
+    )  # fmt: skip
+    return encodable(text)
+
+
+def read(
+    text: object, kind: str, newest: int, what: str, build: Callable[[dict[str, Any]], Kept], *,
+    hint: str = "Pass a text made by to_json().", infinite: bool = False,
+) -> Kept:  # fmt: skip
+    """What `build` makes of the fields of a stored text; whatever it raises means that the text is damaged.
+
+    `infinite` says that the numbers of JSON may be NaN or infinite.
+    """
+    try:
+        fields = json.loads(text_of(text), parse_constant=None if infinite else _refuse)
+        found, version = fields.pop("kind"), fields.pop("v")
+    except _DAMAGED:
+        raise _damaged(text, what) from None
+    if found != kind:
+        raise InvalidInput(f"kind {show(found)}", f'a stored {what} is of kind "{kind}"', hint)
+    if type(version) is int and version > newest:
+        rule = f"this Sordino reads its kind up to version {newest}"
+        raise InvalidInput(f"a stored {what} of version {show(version)}", rule, "Install a newer Sordino.")
+    try:
+        if type(version) is not int or version != newest:
+            raise ValueError
+        return build(fields)
+    except _DAMAGED:
+        raise _damaged(text, what) from None
+
+
+def encodable(text: str) -> str:
+    r"""The text with each lone surrogate as its escape (\ud800), which JSON reads back; a pair becomes its character.
+
+    No data hold them, but names given in Python may, and UTF-8 does not.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return joined.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def text_of(stored: Any) -> str:
+    """A stored text; ValueError if it is something else."""
+    if type(stored) is not str:
+        raise ValueError
+    return stored
+
+
+def truth_of(stored: Any) -> bool:
+    """A stored truth value."""
+    if type(stored) is not bool:
+        raise ValueError
+    return stored
+
+
+def list_of(stored: Any) -> list[Any]:
+    """A stored list."""
+    if type(stored) is not list:
+        raise ValueError
+    return stored
+
+
+def texts_of(stored: Any) -> tuple[str, ...]:
+    """A stored list of texts."""
+    return tuple(map(text_of, list_of(stored)))
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _damaged(text: object, what: str) -> InvalidInput:
+    shown = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
+    return InvalidInput(shown, f"it is not a stored {what}, or it is damaged", "Pass a text made by to_json(), unchanged.")
 
 
 def rational(fields: Mapping[str, Any], name: str) -> Fraction:

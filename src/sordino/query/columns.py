@@ -23,9 +23,9 @@ from sordino.query.entries import (
 )
 from sordino.query.types import Day, Moment, Number, Text, Truth, Type
 
-__all__ = ["column", "measured"]
+__all__ = ["KEYS", "MOST_VALUES", "column", "measured"]
 
-_MOST_VALUES, _MOST_STEPS = 10**6, 2**53
+MOST_VALUES, _MOST_STEPS = 10**6, 2**53
 _OTHER_WORDS = {
     "integer": "int", "bigint": "int", "number": "float", "double": "float", "decimal": "float", "real": "float",
     "boolean": "bool", "enum": "category", "string": "text", "str": "text", "varchar": "text", "timestamp": "datetime",
@@ -130,8 +130,8 @@ def _category(place: Place, entries: Mapping[str, Any], nullable: bool) -> Type:
     place, values = place.at("values"), entries["values"]
     if not isinstance(values, list | tuple) or not values:
         raise place.wrong(values, "it must be a list of at least one value", f"Write {example}.")
-    if len(values) > _MOST_VALUES:
-        raise place.wrong(values, f"a category has at most {_MOST_VALUES:,} values", 'Write type = "text" instead.')
+    if len(values) > MOST_VALUES:
+        raise place.wrong(values, f"a category has at most {MOST_VALUES:,} values", 'Write type = "text" instead.')
     seen: dict[Any, int] = {}
     for i, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, str | numbers.Integral):
@@ -144,7 +144,7 @@ def _category(place: Place, entries: Mapping[str, Any], nullable: bool) -> Type:
         if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
             raise place.item(i).wrong(value, "text must be Unicode without NUL characters", "Leave this value out.")
         if value in seen:
-            raise place.item(i).wrong(value, f"it is listed before, as values[{seen[value]}]", "List each value once.")
+            raise place.item(i).wrong(value, f"it is already listed, as values[{seen[value]}]", "List each value once.")
         seen[value] = i
     if isinstance(values[0], str):
         return Text(tuple(map(str, values)), max(map(len, values)), nullable)
@@ -202,7 +202,7 @@ def _in_order(place: Place, limits: tuple[D, D] | None) -> tuple[D, D] | None:
     return limits
 
 
-_READERS: Mapping[Kind, tuple[tuple[str, ...], Callable[[Place, Mapping[str, Any], bool], Type]]] = {
+_KEYS_AND_READERS: Mapping[Kind, tuple[tuple[str, ...], Callable[[Place, Mapping[str, Any], bool], Type]]] = {
     "int": (("min", "max"), _int),
     "float": (("min", "max", "step"), _float),
     "bool": ((), _bool),
@@ -212,12 +212,15 @@ _READERS: Mapping[Kind, tuple[tuple[str, ...], Callable[[Place, Mapping[str, Any
     "datetime": (("min", "max", "zone"), _datetime),
 }
 _KINDS: tuple[Kind, ...] = get_args(Kind)
+KEYS: Mapping[Kind, tuple[str, ...]] = {kind: ("type", *_KEYS_AND_READERS[kind][0], "nullable") for kind in _KINDS}
+"""What may be written of a column of each type."""
 
 
 def column(place: Place, value: Any) -> Column:
     """One column as declared."""
-    if isinstance(value, str):
-        hint = f'Write {place.keys[-1]} = {{ type = "%s" }}.' % (_kind(value) or "text")
+    if isinstance(value, str | type):
+        likely = _kind(value if isinstance(value, str) else value.__name__) or "text"
+        hint = f'Write {place.keys[-1]} = {{ type = "{likely}" }}.' if place.file else f'Pass {{"type": "{likely}"}}.'
         raise place.wrong(value, "a column is described by a section", hint)
     entries = section(place, value)
     if "type" not in entries:
@@ -229,8 +232,8 @@ def column(place: Place, value: Any) -> Column:
         meant = _kind(word)
         hint = f'Write type = "{meant}".' if meant else "Write one of these."
         raise place.at("type").wrong(written, f"a type is one of {', '.join(_KINDS)}", hint)
-    keys, read = _READERS[kind]
-    section(place, entries, ("type", *keys, "nullable"))
+    section(place, entries, KEYS[kind])
+    read = _KEYS_AND_READERS[kind][1]
     nullable = yes_or_no(place.at("nullable"), entries.get("nullable", True))
     zone = _zone(place.at("zone"), entries["zone"]) if "zone" in entries else None
     return Column(kind, read(place, entries, nullable), zone)

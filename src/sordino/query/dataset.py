@@ -336,7 +336,7 @@ class Dataset:
     def load(path: str | os.PathLike[str]) -> Dataset:
         """The dataset that a TOML file declares; paths in it are relative to its folder. No data is read.
 
-        What may stand in the file is on one page, `docs/declaration.md`.
+        `sordino docs declaration` lists all keys.
         """
         from sordino.query import declaration
 
@@ -344,17 +344,22 @@ class Dataset:
 
     @staticmethod
     def schema_stub(
-        path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, table: str | None = None
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        output: str | os.PathLike[str] | None = None,
+        *,
+        table: str | None = None,
+        public: Sequence[str | os.PathLike[str]] = (),
     ) -> str:
-        """A declaration to fill in, from the schema of a file or a database only; written to `output` if given.
+        """A declaration to fill in, from the schema of files or a database only; written to `output` if given.
 
-        Of a database, all tables that may be read, or one of them.
+        Several files are several tables; those in `public` protect nobody. Of a database, all tables that may be read, or
+        the one that is called `table`. The types of a CSV file are guessed from the names of its columns.
 
         Privacy: names and types of columns are read, never a value, a statistic or the number of rows.
         """
         from sordino.query import stub
 
-        return stub.schema_stub(path, output, table=table)
+        return stub.schema_stub(path, output, table=table, public=public)
 
     def with_tables(self, tables: Mapping[str, Table]) -> Dataset:
         """The same budget over other tables."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -47,21 +48,40 @@ from sordino.query.sources import (
     table_name,
 )
 
-__all__ = ["UNFILLED", "Place", "key_text", "load", "name_fault", "python_budget", "python_ledger", "python_table",
-           "python_tables", "source_kind", "table_name"]  # fmt: skip
+__all__ = [
+    "OF_ALL",
+    "OF_BUDGET",
+    "OF_FILE",
+    "OF_LEDGER",
+    "OF_PARENT",
+    "OF_PROTECTED",
+    "UNFILLED",
+    "Place",
+    "key_text",
+    "load",
+    "name_fault",
+    "python_budget",
+    "python_ledger",
+    "python_table",
+    "python_tables",
+    "source_kind",
+    "table_name",
+]
 
 UNFILLED = "TODO"
 """What a stub holds in place of the unit; it is never a column."""
 
 _LONGEST_FILE = 16 * 2**20
 
-_OF_ALL = (*OF_SOURCES, "public", "columns")
-_OF_PROTECTED = ("unit", "persons", "via", "neighbors", *NAMES)
-_OF_PARENT = ("unit", "persons", "neighbors")
+OF_ALL = (*OF_SOURCES, "public", "columns")
+OF_PROTECTED = ("unit", "persons", "via", "neighbors", *NAMES)
+OF_PARENT = ("unit", "persons", "neighbors")
+OF_FILE, OF_BUDGET, OF_LEDGER = ("budget", "ledger", "tables"), ("epsilon", "delta", "key_delta"), ("path",)
+"""What may be written where; the schema for editors is made from these, too (`declaration_schema.py`)."""
 
 
 def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
-    entries = section(place, value, (*_OF_ALL, *_OF_PROTECTED, "key"))
+    entries = section(place, value, (*OF_ALL, *OF_PROTECTED, "key"))
     if "source" not in entries:
         raise place.lacks("source", "a table has a source", f'Add source = "{name}.parquet" or the like.')
     source = read_source(place, entries, folder)
@@ -70,7 +90,7 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
     check_names(place.at("columns"), described, "column")
     columns = {key: column(place.at("columns").at(key), described[key]) for key in described}
     if public:
-        for key in _OF_PROTECTED:
+        for key in OF_PROTECTED:
             if key in entries:
                 raise place.at(key).wrong(
                     entries[key], "a public table protects nobody", f"Leave out {key}, or public = true."
@@ -79,7 +99,7 @@ def _table(place: Place, name: str, value: Any, folder: Path) -> Table:
     if "key" in entries:
         raise place.at("key").wrong(entries["key"], "only a public table has a key", "Leave out key, or add public = true.")
     if "via" in entries:
-        for key in _OF_PARENT:
+        for key in OF_PARENT:
             if key in entries:
                 rule = f"with via the {key} is that of the parent, whose persons the rows belong to"
                 raise place.at(key).wrong(entries[key], rule, f"Leave out {key}, or via.")
@@ -110,7 +130,7 @@ def _person(place: Place, entries: Mapping[str, Any], columns: Mapping[str, Colu
     same = {name.casefold(): name for name in columns}
     if unit.casefold() == "row":
         if unit != "row" or "row" in same:
-            clash = 'unit = "row" means that each row is another person, and no column may be called so beside it'
+            clash = 'unit = "row" means that each row is another person, and no column may have this name'
             raise place.wrong(unit, clash, 'Write unit = "row" in small letters, or rename the column.')
         return None
     return same.get(unit.casefold(), str(unit))
@@ -181,7 +201,7 @@ def _tables(place: Place, value: Any, folder: Path) -> dict[str, Table]:
 
 def _budget(place: Place, value: Any) -> tuple[Budget, Any]:
     """The budget of a section, and its `key_delta` as written."""
-    entries = section(place, value, ("epsilon", "delta", "key_delta"))
+    entries = section(place, value, OF_BUDGET)
     if "epsilon" not in entries:
         raise place.lacks("epsilon", "a budget has an epsilon", "Add epsilon = 1.0 or the like.")
     for key, given in entries.items():
@@ -224,13 +244,13 @@ def load(path: str | os.PathLike[str]) -> Dataset:
         raise InvalidDeclaration(shown(path), "a declaration is the path of a TOML file", 'Pass "visits.toml" or the like.')
     file = Path(path)
     place, folder = Place(file.name), file.absolute().parent
-    entries = section(place, _parsed(file), ("budget", "ledger", "tables"))
+    entries = section(place, _parsed(file), OF_FILE)
     if "tables" not in entries:
         raise place.lacks("tables", "a dataset has at least one table", "Add a section [tables.visits] or the like.")
     tables = _tables(place.at("tables"), entries["tables"], folder)
     budget, key_delta = _budget(place.at("budget"), entries["budget"]) if "budget" in entries else (None, None)
     reserved = _reserved(place.at("budget").at("key_delta"), key_delta, budget, tables.values())
-    kept = section(place.at("ledger"), entries.get("ledger", {}), ("path",))
+    kept = section(place.at("ledger"), entries.get("ledger", {}), OF_LEDGER)
     ledger = _ledger(place.at("ledger").at("path"), kept.get("path"), folder)
     return Dataset(tables=tables, budget=budget, reserved_delta=reserved, ledger=ledger, file=file.absolute())
 
@@ -238,7 +258,10 @@ def load(path: str | os.PathLike[str]) -> Dataset:
 def _parsed(file: Path) -> dict[str, Any]:
     # Only a .toml is opened: the complaint of a parser about a data file would quote the data.
     if not file.name.lower().endswith(".toml"):
-        hint = "Write one with Dataset.schema_stub, or declare in Python: so.Dataset(source, unit=..., columns=...)."
+        hint = "Pass visits.toml or the like; `sordino init visits.parquet` writes one."
+        if database_kind(str(file)) is not None or source_kind(file) is not None:
+            in_python = f"so.Dataset({str(file)!r}, unit=...)"
+            hint = f"Write one with `sordino init {shlex.quote(str(file))}`, or declare it in Python: {in_python}."
         raise InvalidDeclaration(show(file.name), "a declaration is a file that ends in .toml", hint)
     try:
         if file.stat().st_size > _LONGEST_FILE:
@@ -256,7 +279,7 @@ def _parsed(file: Path) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=_decimal)
     except RecursionError:
         raise InvalidDeclaration(
-            file.name, "its lists are nested too deeply", "Write it as in docs/declaration.md."
+            file.name, "its lists are nested too deeply", "`sordino docs declaration` shows the form."
         ) from None
     except ValueError as error:
         what, line = re.fullmatch(r"(.*?)(?: \(at (.*)\))?", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
@@ -273,7 +296,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def python_table(name: Any, entries: Mapping[str, Any]) -> Table:
-    """One table declared by arguments, named by its file unless told."""
+    """One table declared by arguments; by default it has the name of its file."""
     if name is None:
         source = entries.get("source")
         text = os.fspath(source) if isinstance(source, str | os.PathLike) else None

@@ -22,10 +22,27 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import decimal_reading, is_finite, readable, show
 from sordino.query.types import LARGEST
 
-__all__ = ["Place", "check_names", "closest", "count", "key_text", "name_fault", "number", "section", "shown",
-           "whole_number", "yes_or_no"]  # fmt: skip
+__all__ = [
+    "LONGEST_NAME",
+    "MOST_ROWS",
+    "Place",
+    "check_names",
+    "closest",
+    "count",
+    "key_text",
+    "name_fault",
+    "number",
+    "section",
+    "shown",
+    "whole_number",
+    "yes_or_no",
+]
 
-_LONGEST_NAME, _MOST_ROWS = 200, 10**9
+LONGEST_NAME, MOST_ROWS = 200, 10**9
+_PASSED: Mapping[tuple[str, ...], str] = {
+    ("budget",): "Pass budget=so.Budget(1, 1e-6), or a dict with epsilon and delta.",
+    ("columns",): 'Pass a dict such as {"age": {"type": "int", "min": 0, "max": 110}}.',
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +54,7 @@ class Place:
 
     def at(self, key: str) -> Place:
         """The place of a key within this one."""
-        short = key if len(key) <= _LONGEST_NAME else f"{key[: _LONGEST_NAME - 3]}..."
+        short = key if len(key) <= LONGEST_NAME else f"{key[: LONGEST_NAME - 3]}..."
         return Place(self.file, (*self.keys, key_text(short)))
 
     def item(self, index: int) -> Place:
@@ -98,7 +115,7 @@ def closest(word: str, known: Iterable[str]) -> str:
 def section(place: Place, value: Any, known: Sequence[str] | None = None) -> dict[str, Any]:
     """A section with text keys, all of them known unless any name may stand there."""
     if not isinstance(value, Mapping):
-        example = "Write it as { key = value }." if place.file else "Pass a dict."
+        example = "Write it as { key = value }." if place.file else _PASSED.get(place.keys[-1:], "Pass a dict.")
         raise place.wrong(value, "a section with keys belongs here", example)
     for key in value:
         if not isinstance(key, str):
@@ -112,8 +129,8 @@ def name_fault(name: object) -> str | None:
     """What is wrong with a name of a table or column, if anything."""
     if not isinstance(name, str) or not name.strip():
         return "a name must be text that is not empty"
-    if len(name) > _LONGEST_NAME:
-        return f"a name has at most {_LONGEST_NAME} characters"
+    if len(name) > LONGEST_NAME:
+        return f"a name has at most {LONGEST_NAME} characters"
     if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in name):
         return "a name holds no control characters"
     return None
@@ -164,7 +181,7 @@ def whole_number(place: Place, value: Any) -> Fraction:
 
 def count(place: Place, value: Any) -> int:
     """How many rows or groups."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) <= _MOST_ROWS:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) <= MOST_ROWS:
         raise place.wrong(
             value, "it must be a whole number from 1 to a billion", f"Write {place.keys[-1]} = 10 or the like."
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, show
@@ -51,8 +52,17 @@ def takes_offer(method: _Method) -> _Method:
         for name, annotation in Offer.__annotations__.items()
     ]
     free = [p for p in own if p.kind is not kind]
-    setattr(method, "__signature__", signature.replace(parameters=[*free, *named, *(p for p in own if p.kind is kind)]))  # noqa: B010
-    return method
+
+    @functools.wraps(method)
+    def expecting_names(*given: Any, **options: Any) -> Any:
+        if len(given) > len(free):
+            shown = ", ".join(show(value) for value in given[len(free) :])
+            raise InvalidInput(shown, "what is passed beside a question has a name", "Write epsilon=0.1, or error=50.")
+        return method(*given, **options)
+
+    whole = signature.replace(parameters=[*free, *named, *(p for p in own if p.kind is kind)])
+    setattr(expecting_names, "__signature__", whole)  # noqa: B010
+    return cast("_Method", expecting_names)
 
 
 def unknown_names(given: Mapping[str, object]) -> InvalidInput:

@@ -21,17 +21,29 @@ from sordino.privacy.exact import show
 from sordino.query.dataset import Source, Table
 from sordino.query.entries import Place, closest, name_fault, yes_or_no
 
-__all__ = ["OF_SOURCES", "Engine", "database_kind", "engine_of", "expect_one_engine", "name_parts", "read_source",
-           "shown_address", "source_kind", "table_name"]  # fmt: skip
+__all__ = [
+    "FORMATS",
+    "OF_SOURCES",
+    "SUFFIXES",
+    "Engine",
+    "database_kind",
+    "engine_of",
+    "expect_one_engine",
+    "name_parts",
+    "read_source",
+    "shown_address",
+    "source_kind",
+    "table_name",
+]
 
 Engine: TypeAlias = Literal["duckdb", "postgres", "spark"]
 
-_SUFFIXES: Mapping[str, Literal["parquet", "csv", "duckdb"]] = {
+SUFFIXES: Mapping[str, Literal["parquet", "csv", "duckdb"]] = {
     ".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv", ".duckdb": "duckdb",
 }  # fmt: skip
 OF_SOURCES = ("source", "table", "files", "format", "password_file", "materialized")
 """The keys of a table that say where its rows are."""
-_FORMATS = ("parquet", "csv", "delta", "iceberg")
+FORMATS = ("parquet", "csv", "delta", "iceberg")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HOST = r"(?:\[[^@/?#\[\],]*\]|[^@/?#:\[\],]*)(?::[0-9]*)?"
 _POSTGRES = re.compile(
@@ -49,12 +61,12 @@ _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^".]+))\s*(?:\.|$)')
 
 def source_kind(path: Path) -> Literal["parquet", "csv", "duckdb"] | None:
     """Which kind of file a name promises, if it is one that can be read."""
-    return next((kind for suffix, kind in _SUFFIXES.items() if path.name.lower().endswith(suffix)), None)
+    return next((kind for suffix, kind in SUFFIXES.items() if path.name.lower().endswith(suffix)), None)
 
 
 def table_name(path: Path) -> str:
     """The name of a table after its file, without the ending."""
-    suffix = next((s for s in _SUFFIXES if path.name.lower().endswith(s)), "")
+    suffix = next((s for s in SUFFIXES if path.name.lower().endswith(s)), "")
     return path.name[: len(path.name) - len(suffix)]
 
 
@@ -101,7 +113,7 @@ def _file(place: Place, entries: Mapping[str, Any], text: str, folder: Path) -> 
     kind = source_kind(Path(text))
     if kind is None:
         hint = "Read it with Dataset.load." if text.lower().endswith(".toml") else "Convert it, to Parquet if you can."
-        raise at.wrong(text, f"a source ends in {', '.join(_SUFFIXES)}", hint)
+        raise at.wrong(text, f"a source ends in {', '.join(SUFFIXES)}", hint)
     if table is not None and kind != "duckdb":
         rule = "only a DuckDB file or a database has tables inside"
         raise place.at("table").wrong(table, rule, "Leave table out.")
@@ -156,7 +168,7 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
         table = _table(place, entries.get("table"), 3, "clinic.visits")
         return Source("spark", table=table, address=None if text == "spark" else text)
     if "table" in entries:
-        raise place.at("table").wrong(entries["table"], "files are named, too", "Leave out table, or files and format.")
+        raise place.at("table").wrong(entries["table"], "files are named as well", "Leave out table, or files and format.")
     where = os.fspath(files) if isinstance(files, str | os.PathLike) else None
     if not isinstance(where, str) or not where.strip() or any(unicodedata.category(c) in {"Cc", "Cs"} for c in where):
         rule = "files is the path of a file or folder that Spark reads"
@@ -166,9 +178,9 @@ def _spark(place: Place, entries: Mapping[str, Any], text: str, folder: Path) ->
     if not _SCHEME.match(where):
         where = str((folder / where).absolute())
     written = entries.get("format", "parquet")
-    if written not in _FORMATS:
-        rule = f"a format is one of {', '.join(_FORMATS)}"
-        raise place.at("format").wrong(written, rule, closest(written if isinstance(written, str) else "", _FORMATS))
+    if written not in FORMATS:
+        rule = f"a format is one of {', '.join(FORMATS)}"
+        raise place.at("format").wrong(written, rule, closest(written if isinstance(written, str) else "", FORMATS))
     return Source("spark", address=None if text == "spark" else text, files=where, format=written)
 
 
@@ -267,5 +279,5 @@ def _frame(place: Place, value: Any) -> Any:
     rule = "a source is the path of a file, a pandas or polars DataFrame, or a pyarrow Table"
     hint = "Collect it first: source.collect()." if type(value).__name__ == "LazyFrame" else "Pass one of these."
     if isinstance(value, Mapping):
-        hint = "Pass several tables as tables={...}."
+        hint = "Make a DataFrame of it; several tables are passed as tables={...}."
     raise place.wrong(value, rule, hint)

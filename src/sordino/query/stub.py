@@ -14,7 +14,9 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +24,7 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.query.dataset import Kind, Source
 from sordino.query.declaration import UNFILLED, key_text, name_fault
+from sordino.query.header_types import suggested
 from sordino.query.sources import database_kind, name_parts, shown_address, source_kind, table_name
 
 __all__ = ["Fields", "schema_stub", "source_columns", "type_word"]
@@ -43,30 +46,60 @@ Fields: TypeAlias = Sequence[tuple[str, Kind | None, str]]
 """Name, kind (None: not supported) and the source's own word for the type, column by column."""
 
 
-def schema_stub(
-    path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, table: str | None = None
-) -> str:
-    """The text of a declaration of a file or a database; written to `output` if given, never over a file.
+PathLike: TypeAlias = str | os.PathLike[str]
 
-    Of a database all tables that may be read are written, or the one that is called `table`.
+
+@dataclass(frozen=True)
+class _Section:
+    """One table of a stub: its name, its source as written, what it is called inside of it, and its columns."""
+
+    name: str
+    source: str
+    fields: Fields
+    inside: str | None = None
+    from_csv: bool = False
+    public: bool = False
+
+
+def schema_stub(
+    path: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    table: str | None = None,
+    public: Sequence[PathLike] = (),
+) -> str:
+    """The text of a declaration of files or a database; written to `output` if given, never over a file.
+
+    Of a database all tables that may be read are written, or the one that is called `table`. `public` are further files,
+    whose tables protect nobody.
     """
     target = None if output is None else _target(output)
-    if isinstance(path, str) and (kind := database_kind(path)) is not None:
-        return _written(_of_database(kind, path, table), target)
-    if table is not None:
+    sources = list(path) if isinstance(path, list | tuple) else [path]
+    if not sources:
+        raise InvalidDeclaration("no source", "a stub is made of at least one file", 'Pass "visits.parquet" or the like.')
+    if table is not None and not any(isinstance(source, str) and database_kind(source) for source in sources):
         raise InvalidDeclaration(f"table = {show(table)}", "only a database has tables to choose from", "Leave it out.")
-    file = _data_file(path)
+    found: list[_Section] = []
+    for place, source in enumerate([*sources, *public]):
+        found += _sections(source, table, target, public=place >= len(sources))
+    return _written(_rendered(_named_apart(found)), target)
+
+
+def _sections(source: object, table: str | None, target: Path | None, *, public: bool) -> list[_Section]:
+    """The tables of one source."""
+    if isinstance(source, str) and (kind := database_kind(source)) is not None:
+        return _of_database(kind, source, table, public=public)
+    file = _data_file(source)
     ending = source_kind(file)
+    written = file.name if target is None else Path(os.path.relpath(file, target.parent)).as_posix()
     if ending == "duckdb":
-        tables = _duckdb_fields(file)
-    else:
-        tables = {table_name(file): _parquet_fields(file) if ending == "parquet" else _csv_fields(file)}
-    source = file.name if target is None else Path(os.path.relpath(file, target.parent)).as_posix()
-    return _written(_rendered(source, tables, ending == "csv"), target)
+        return [_Section(name, written, fields, public=public) for name, fields in _duckdb_fields(file).items()]
+    fields = _parquet_fields(file) if ending == "parquet" else _csv_fields(file)
+    return [_Section(table_name(file), written, fields, from_csv=ending == "csv", public=public)]
 
 
-def _of_database(kind: str, address: str, table: str | None) -> str:
-    """The stub of a database: its engine tells the tables; the password of the address is not written down."""
+def _of_database(kind: str, address: str, table: str | None, *, public: bool) -> list[_Section]:
+    """The tables of a database: its engine tells them; the password of the address is not written down."""
     tables: dict[str, Fields] = import_module(f"sordino.engines.{kind}.schema").tables_of(address, table)
     shown = "spark" if address == "spark" else shown_address(address)
     if not tables:
@@ -76,13 +109,21 @@ def _of_database(kind: str, address: str, table: str | None) -> str:
     for place, fields in tables.items():
         own = (name_parts(place) or [place])[-1]
         named[own if own.casefold() not in {name.casefold() for name in named} else place.replace(".", "_")] = place, fields
-    text = _OPENING.format(source=_quoted(shown))
-    for name, (place, fields) in named.items():
-        declared = "data" if name_fault(name) else name
-        section = _TABLE.format(key=key_text(declared), source=_quoted(shown), unfilled=UNFILLED)
-        text += section.replace("\nunit = ", f"\ntable = {_quoted(place)}\nunit = ", 1)
-        text += "".join(f"{line}\n" for line in _column_lines(fields, from_csv=False))
-    return text
+    return [_Section(name, shown, fields, inside=place, public=public) for name, (place, fields) in named.items()]
+
+
+def _named_apart(sections: Sequence[_Section]) -> list[_Section]:
+    """Sections with names that can be declared, no two alike; a DuckDB table that is renamed keeps its own one inside."""
+    found: dict[str, _Section] = {}
+    for section in sections:
+        first = "data" if name_fault(section.name) else section.name
+        tries = chain([first], (f"{first}_{n}" for n in count(2)))
+        name = next(each for each in tries if each.casefold() not in found)
+        inside = section.inside
+        if name != section.name and section.source.lower().endswith(".duckdb"):
+            inside = section.name
+        found[name.casefold()] = replace(section, name=name, inside=inside)
+    return list(found.values())
 
 
 def _written(text: str, target: Path | None) -> str:
@@ -123,6 +164,11 @@ def _data_file(path: object) -> Path:
         if isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", text):
             shown = "an address"  # which may hold a password
         hint = 'Pass "visits.parquet", "postgresql://analyst@db.example.org/hospital" or the like.'
+        ending = Path(text).suffix.lower() if isinstance(text, str) else ""
+        if ending == ".toml":
+            hint = f"It is a declaration already: `sordino check {text}` looks at it."
+        elif ending in (".xlsx", ".xls", ".ods", ".json", ".tsv", ".txt"):
+            hint = "Convert it to Parquet or CSV first."
         raise InvalidDeclaration(shown, rule, hint)
     try:
         found = Path(text).is_file()
@@ -202,7 +248,7 @@ def _csv_fields(file: Path) -> Fields:
     if len(names) == 1 and any(c in names[0] for c in ";\t|"):
         rule = "the columns of a CSV file are separated by commas"
         raise InvalidDeclaration(show(file.name), rule, "Convert it, to Parquet if you can.")
-    return [(name, "text", "text") for name in names]
+    return [(name, suggested(name), "text") for name in names]
 
 
 def type_word(kind: str) -> str:
@@ -221,33 +267,36 @@ _OPENING = """\
 # delta = ?                     # such as 1e-6; needed for groups by text that is no category
 """
 
-_TABLE = """
-[tables.{key}]
-source = {source}
+_PROTECTED = """\
 unit = "{unfilled}"                   # who is protected: the column that names the person; "row" if each row is another
-# via = {{ order_id = "orders.id" }}  # instead of unit, if rows name the rows of another table, whose persons they are of
-# neighbors = "replace"         # only if the number of persons is public; else "add_remove", the default
-# max_rows = ?                  # in one answer a person weighs at most as much as so many rows
-# max_rows_per_group = ?        # and within one group at most as much as so many; optional
-# max_groups = ?                # and at most as much as in so many groups; optional
-
-[tables.{key}.columns]
+# via = {{ order_id = "orders.id" }}  # instead of unit, if each row belongs to a row of another table, and to its person
+# neighbors = "replace"         # only if the number of persons is public; default: "add_remove"
+# max_rows = ?                  # at most this many rows of each person count in one answer
+# max_rows_per_group = ?        # and at most this many in each group; optional
+# max_groups = ?                # and in at most this many groups; optional
+"""
+_PUBLIC = """\
+public = true                   # everybody may see every cell of it; it is there to be joined
+# key = ["?"]                   # the columns that no two of its rows share
 """
 
 
-def _rendered(source: str, tables: Mapping[str, Fields], from_csv: bool) -> str:
-    text = _OPENING.format(source=_quoted(source))
-    for name, fields in tables.items():
-        declared = "data" if name_fault(name) else name
-        text += _TABLE.format(key=key_text(declared), source=_quoted(source), unfilled=UNFILLED)
-        text += "".join(f"{line}\n" for line in _column_lines(fields, from_csv))
+def _rendered(sections: Sequence[_Section]) -> str:
+    sources = list(dict.fromkeys(section.source for section in sections))
+    text = _OPENING.format(source=", ".join(map(_quoted, sources)))
+    for section in sections:
+        text += f"\n[tables.{key_text(section.name)}]\nsource = {_quoted(section.source)}\n"
+        text += f"table = {_quoted(section.inside)}\n" if section.inside is not None else ""
+        text += _PUBLIC if section.public else _PROTECTED.format(unfilled=UNFILLED)
+        text += f"\n[tables.{key_text(section.name)}.columns]\n"
+        text += "".join(f"{line}\n" for line in _column_lines(section.fields, section.from_csv))
     return text
 
 
 def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
     lines, left_out, seen = [], [], set()
     if from_csv:
-        lines.append("# A CSV file has no types: change them where a column is no text.")
+        lines.append("# A CSV file has no types: these are guessed from the names, and no cell was read. Correct them.")
     for position, (name, kind, word) in enumerate(fields, start=1):
         if fault := name_fault(name):
             left_out.append(f"column {position}: {fault}")
@@ -256,7 +305,7 @@ def _column_lines(fields: Fields, from_csv: bool) -> list[str]:
         elif kind is None:
             left_out.append(f"{_quoted(name)}: type {word} is not supported")
         else:
-            hint = _CSV_HINT if from_csv else _HINTS[kind]
+            hint = _CSV_HINT if from_csv and kind == "text" else _HINTS[kind]
             line = f'{key_text(name)} = {{ type = "{kind}" }}'
             lines.append(f"{line:<40}  # {hint}" if hint else line)
         seen.add(name.casefold())

@@ -48,7 +48,10 @@ class ServedDataset:
 def served(folder: Path) -> list[ServedDataset]:
     """The datasets of a folder: every declaration in it, with what `serve.toml` says of it."""
     if not folder.is_dir():
-        raise InvalidDeclaration(show(str(folder)), "there is no such folder", "Pass the folder of your declarations.")
+        rule, hint = "there is no such folder", "Pass the folder of your declarations."
+        if folder.is_file():
+            rule, hint = "it is a file, and all declarations of a folder are served", f"Pass its folder: {folder.parent}."
+        raise InvalidDeclaration(show(str(folder)), rule, hint)
     declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
     if not declarations:
         rule = "it holds no declaration"

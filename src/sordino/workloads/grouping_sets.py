@@ -70,6 +70,11 @@ class GroupingSetsPlan:
         most = max(self.workload.errors().values())
         return {output.name: most for output in self.query.outputs if tree.aggregates_in(output.value)}
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def explain(self, *, details: bool = False) -> str:
         """The plan in words."""
         del details

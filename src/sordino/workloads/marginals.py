@@ -24,6 +24,7 @@ from sordino.errors import InvalidInput
 from sordino.mechanisms.combination import reach
 from sordino.plan.names import find
 from sordino.privacy.exact import float_upper, four_digits, show
+from sordino.privacy.json_form import read
 from sordino.privacy.neighbors import Neighbors
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.tree import Value
@@ -172,10 +173,8 @@ class Marginals:
     @classmethod
     def from_json(cls, text: str, receipt: Receipt | None = None) -> Marginals:
         """A stored answer."""
-        try:
-            facts = json.loads(text)
-            if facts["kind"] != "marginals" or facts["v"] != 1:
-                raise ValueError
+
+        def answer(facts: dict[str, Any]) -> Marginals:
             columns = tuple(
                 PublicColumn(c["name"], tuple(value_of(v) for v in c["values"]), c["asked"]) for c in facts["columns"]
             )  # fmt: skip
@@ -189,10 +188,8 @@ class Marginals:
                 columns, tuple(map(tuple, facts["asked"])), counts, facts["bits"], precision, facts["unit"], facts["shift"],
                 Fraction(facts["confidence"]), facts["privacy"], tuple(facts["notes"]), receipt, facts["form"],
             )  # fmt: skip
-        except (ValueError, LookupError, TypeError, ArithmeticError):
-            what = f"a text of {len(text):,} characters"
-            hint = "Pass a text made by to_json(), unchanged."
-            raise InvalidInput(what, "it is no stored answer of marginals, or a damaged one", hint) from None
+
+        return read(text, "marginals", 1, "answer of marginals", answer, infinite=True)
 
     def __str__(self) -> str:
         lines = [f"{len(self.asked)} tables over {len(self.columns)} columns"]
@@ -290,7 +287,7 @@ class MarginalTable:
             if known == value and isinstance(known, bool) == isinstance(value, bool):
                 return place
         raise InvalidInput(
-            f"{column.name} = {show(value)}", "it is no value of the column", "Name one of `columns[i].values`."
+            f"{column.name} = {show(value)}", "it is not a value of the column", "Name one of `columns[i].values`."
         )
 
     @property

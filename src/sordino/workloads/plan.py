@@ -139,7 +139,7 @@ class MarginalsPlan:
                  "negative, and are not rounded to whole numbers."]  # fmt: skip
         if not self.whose.by_row:
             notes.append(
-                f"Bounded: in all tables together a person weighs at most as much as {self.rows:,} rows. "
+                f"Bounded: in all tables together each person counts as at most {self.rows:,} rows. "
                 "Intervals cover the noise, not what bounding changes."
             )
         if self.facts.tables:
@@ -172,11 +172,16 @@ class MarginalsPlan:
         """The half-width that every cell of each table will have."""
         return {table.names: table.half_width for table in self.example}
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def explain(self) -> str:
         """The plan in words."""
         lines = [f"Marginals of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
         if not self.whose.by_row:
-            lines.append(f"  bounded      a person weighs at most as much as {self.rows:,} rows in all tables together")
+            lines.append(f"  bounded      each person counts as at most {self.rows:,} rows in all tables together")
         for column in self.columns:
             asked = "" if column.kind == "cells" else f", for {column.kind}"
             lines.append(f"  column       {column.name}: {len(column.values):,} values{asked}")

@@ -147,7 +147,7 @@ def _counts(columns: Sequence[WorkloadColumn], places: ColumnSet, given: Any, co
         found.append(number)
     if len(known) > len(keys):
         extra = next(name for name in known if name not in {k[0] if len(places) == 1 else k for k in keys})
-        raise InvalidInput(f"facts about {show(given)}", f"{show(extra)} is no value of the column", "Leave it out.")
+        raise InvalidInput(f"facts about {show(given)}", f"{show(extra)} is not a value of the column", "Leave it out.")
     return np.array(found, np.int64).reshape([len(columns[i].values) for i in places])
 
 
@@ -181,7 +181,7 @@ def _impossible(
         for name, value in _mapping("zeros", zero).items():
             place = names.index(find("column", name, names, ""))
             if place not in table or value not in columns[place].values:
-                raise InvalidInput(f"zeros: {name} = {show(value)}", "it is no value of the workload", "Leave it out.")
+                raise InvalidInput(f"zeros: {name} = {show(value)}", "it is not a value of the workload", "Leave it out.")
             index[table.index(place)] = columns[place].values.index(value)
         mask[tuple(index)] = True
     for pair in equal:

@@ -182,11 +182,16 @@ class SynthesisPlan:
             )
         return tuple(notes)
 
+    def _repr_html_(self) -> str:
+        from sordino.plan.explain import plan_card
+
+        return plan_card(self.explain())
+
     def explain(self) -> str:
         """The plan in words."""
         lines = [f"Synthetic rows of {', '.join(self.whose.tables)}", f"  protects     {unit_words(self.whose)}"]
         if not self.whose.by_row:
-            lines.append(f"  bounded      a person weighs at most as much as {self.most:,} rows")
+            lines.append(f"  bounded      each person counts as at most {self.most:,} rows")
         for column, size in zip(self.columns, self.sizes, strict=True):
             fine = max(column.last) + 1
             buckets = "" if fine == len(column.first) else f" in {len(column.first)} buckets"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sordino.errors import InvalidInput
 from sordino.privacy.exact import four_digits
+from sordino.privacy.json_form import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,25 +142,29 @@ class Synthetic:
     @classmethod
     def from_json(cls, text: str, receipt: Receipt | None = None) -> Synthetic:
         """Stored rows."""
-        try:
-            facts = json.loads(text)
-            if facts["kind"] != "synthetic" or facts["v"] != 1:
-                raise ValueError
+
+        def rows(facts: dict[str, Any]) -> Synthetic:
             values, kinds = {}, {}
             for column in facts["columns"]:
-                fine = np.frombuffer(zlib.decompress(base64.b64decode(column["rows"])), "<i4").astype(np.int64)
+                fine = np.frombuffer(_unpacked(column["rows"]), "<i4").astype(np.int64)
                 values[column["name"]] = _values(column, fine)
                 kinds[column["name"]] = column["type"]
             report = QualityReport(
                 tuple(TableError(tuple(one[0]), *one[1:]) for one in facts["report"]), facts["confidence"]
             )  # fmt: skip
             notes = tuple(facts["notes"])
-            return cls(facts["table"], values, kinds, report, facts["privacy"], notes, facts, receipt)
-        except (ValueError, LookupError, TypeError, zlib.error):
-            hint = "Pass a text made by to_json(), unchanged."
-            raise InvalidInput(
-                f"a text of {len(text):,} characters", "it is no stored table of synthetic rows, or a damaged one", hint
-            ) from None  # fmt: skip
+            return cls(
+                facts["table"],
+                values,
+                kinds,
+                report,
+                facts["privacy"],
+                notes,
+                {"kind": "synthetic", "v": 1, **facts},
+                receipt,
+            )
+
+        return read(text, "synthetic", 1, "table of synthetic rows", rows, infinite=True)
 
     def __str__(self) -> str:
         head = f"{len(self):,} synthetic rows of {self.table}, {len(self.values)} columns"
@@ -196,3 +200,10 @@ def _values(column: Mapping[str, Any], fine: Ints) -> list[Any]:
     if column["type"] == "int":
         return [None if k < 0 else int(start) + int(step) * k for k in places]
     return [None if k < 0 else float(start + step * k) for k in places]
+
+
+def _unpacked(packed: str) -> bytes:
+    try:
+        return zlib.decompress(base64.b64decode(packed))
+    except zlib.error:
+        raise ValueError from None

@@ -18,7 +18,7 @@ from sordino.audit.computed.key_pair import KeyPair
 from sordino.audit.computed.loss_pair import LossPair
 from sordino.audit.computed.noise_pair import NoisePair
 from sordino.audit.computed.truth import Truth, exceeds
-from sordino.audit.paper.report import Figure, Report, Series, Verdict
+from sordino.audit.reporting.report import Figure, Report, Series, Verdict
 from sordino.errors import InvalidInput
 from sordino.mechanisms.additive import Additive
 from sordino.mechanisms.key_selection import KeySelection

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from flint import arb
 
-from sordino.audit.paper.report import Figure, Grid, Series
+from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.privacy.ball import ball, certified, lower, upper
 from sordino.privacy.divergence import Distribution, total_variation, verify_approximate, verify_pure
 from sordino.privacy.exact import decimal_reading, readable, show

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from flint import arb
 
-from sordino.audit.paper.report import Figure, Grid, Series
+from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.errors import InvalidInput, TooLarge
 from sordino.mechanisms.key_selection import KeySelection
 from sordino.privacy.ball import ball, lower, upper, working

@@ -12,7 +12,7 @@ from flint import arb
 
 from sordino.accounting.total import Total
 from sordino.audit.computed.truth import exceeds
-from sordino.audit.paper.report import Figure, Grid, Series
+from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.privacy.loss import Loss
 
 __all__ = ["LossPair"]

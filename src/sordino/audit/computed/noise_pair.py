@@ -14,7 +14,7 @@ from functools import lru_cache
 from flint import arb
 
 from sordino.audit.computed.truth import exceeds
-from sordino.audit.paper.report import Figure, Grid, Series
+from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.mechanisms.rounded import NORMAL, RoundedNoise
 from sordino.privacy.ball import at_most, ball, certified, lower, upper, working
 from sordino.privacy.exact import readable

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from flint import arb
 
-from sordino.audit.paper.report import Figure, Grid
+from sordino.audit.reporting.report import Figure, Grid
 from sordino.privacy.ball import ball, working
 
 __all__ = ["Truth", "exceeds"]

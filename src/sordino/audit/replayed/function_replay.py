@@ -13,12 +13,12 @@ from typing import Any
 
 from sordino.accounting.bracket import Bracket
 from sordino.audit.inputs.neighbors import Checked, brief
-from sordino.audit.paper.report import Grid, Report, Verdict
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.observed import Distance, call_cost, call_distances, declared_cost
 from sordino.audit.replayed.recording import Call, Raised, Record, lives, record, replay_on
 from sordino.audit.replayed.replay_words import cost_range, norm_name, sentence, shown
 from sordino.audit.replayed.same import Opaque
+from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.privacy.exact import float_upper, readable
 
 __all__ = ["Claim", "replay_function"]

@@ -150,7 +150,7 @@ def call_cost(known: Call, call: Call) -> Cost:
             return _laplace(mechanism, [d * mechanism.step for d in steps])
         case Gaussian():
             return _gaussian(mechanism, [d * mechanism.step for d in steps])
-    raise TypeError(f"a {type(mechanism).__name__} is no known mechanism")
+    raise TypeError(f"a {type(mechanism).__name__} is not a known mechanism")
 
 
 def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:

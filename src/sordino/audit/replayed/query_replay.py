@@ -13,12 +13,12 @@ from typing import Any
 
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.inputs.neighbors import Relation, check
-from sordino.audit.paper.report import Grid, Report, Verdict
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.distances import Moved, exactly, moved
 from sordino.audit.replayed.leave_one_out import neighbourhood
 from sordino.audit.replayed.observed import Distance, plan_cost, plan_distance
 from sordino.audit.replayed.replay_words import cost_range, norm_name, sentence, shown
+from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import read_public_tables
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.audit.inputs.neighbors import Relation, check, checked_relation
-from sordino.audit.paper.report import Report
 from sordino.audit.replayed.function_replay import Claim, replay_function
 from sordino.audit.replayed.query_replay import replay_query
+from sordino.audit.reporting.report import Report
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import Number, bounds, closed_unit, show
 from sordino.query.tree import Query
@@ -63,7 +63,7 @@ def replay(
     claim = _claim(epsilon, delta)
     if isinstance(what, str | Query):
         if sensitivity is not None:
-            hint = "Leave sensitivity away: the declaration says it."
+            hint = "Drop sensitivity: the declaration says it."
             raise InvalidInput(f"sensitivity={show(sensitivity)}", "a query derives its own", hint)
         other = None if d2 is MISSING else d2
         offer = cost if epsilon is None else {"epsilon": epsilon, **cost}
@@ -99,7 +99,7 @@ def _claim(epsilon: Number | None, delta: Number) -> Claim:
 
 def _whole(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InvalidInput(f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Leave it away.")
+        raise InvalidInput(f"{name}={show(value)}", f"it must be a whole number from 1 to {_MOST}", "Drop it.")
 
 
 def _declarations(given: Any) -> Callable[[int], Fraction | None]:

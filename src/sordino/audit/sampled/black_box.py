@@ -15,7 +15,7 @@ import numpy as np
 
 from sordino.audit.inputs.neighbors import Pair, brief, check, checked_relation
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.paper.report import Report
+from sordino.audit.reporting.report import Report
 from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.contest import contest, settled
 from sordino.audit.sampled.events import Gauge, Goal, Reading
@@ -76,7 +76,7 @@ def black_box(
 
     `mechanism(data)` gives one output; one that takes `size=` gives that many along the first axis. Without d1 and d2
     patterns of neighbouring inputs are tried. `samples` counts all runs. The report says at least which epsilon is needed;
-    that no violation was found is no proof that there is none.
+    that no violation was found is not a proof that there is none.
     """
     request = read_request(mechanism, epsilon, delta, confidence, samples, seconds, workers, name)
     start = time.monotonic()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sordino.audit.paper.report import Figure, Grid, Report, Series, Verdict
+from sordino.audit.reporting.report import Figure, Grid, Report, Series, Verdict
 from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.bounds import epsilon_lower, least_probability, most_probability, uniform_error
 from sordino.audit.sampled.certify import Certified, rounded_down
@@ -126,7 +126,7 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
         )
     return Verdict.HOLDS, (
         f"No violation of {claimed} was found; {needed}. {short + ' ' if short else ''}"
-        "This is no proof: other inputs or rarer events may show more."
+        "This is not a proof: other inputs or rarer events may show more."
     )
 
 
@@ -172,7 +172,7 @@ def _notes(request: Request, outcome: Outcome, verdict: Verdict) -> list[str]:
     if verdict is Verdict.HOLDS:
         rare = math.log(2 / request.alpha) / max(min(reading.runs for reading in outcome.readings), 1)
         found.append(
-            f"Events rarer than about {number(rare)} could not be seen with so many runs, nor inputs that were not tried."
+            f"Events rarer than about {number(rare)} could not be seen with this many runs, nor inputs that were not tried."
         )
     if verdict is Verdict.VIOLATED and shows_float_digits(outcome.found.event):
         found.append(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from sordino.engines.duckdb.forms import kind_of
-from sordino.query.dataset import Kind
+from sordino.engines.gate import Admitted, unreadable
+from sordino.query.dataset import Kind, Table
 from sordino.query.stub import Fields, type_word
 
-__all__ = ["tables_of"]
+__all__ = ["admitted_columns", "tables_of"]
 
 
 def tables_of(file: Path) -> dict[str, Fields] | None:
@@ -29,3 +30,19 @@ def tables_of(file: Path) -> dict[str, Fields] | None:
         word = "LIST" if kind.endswith("]") else type_word(kind)  # INTEGER[] is no INTEGER
         tables.setdefault(table, []).append((column, kind_of(word), word))
     return dict(tables)
+
+
+def admitted_columns(table: Table) -> tuple[list[str], tuple[Admitted, ...]]:
+    """The names of a source's columns, and those of the declared ones that enter; refuses types that do not fit.
+
+    Names and types are read, no cell; an object in memory is asked for its columns only.
+    """
+    import duckdb
+
+    from sordino.engines.duckdb import sources
+
+    with duckdb.connect(":memory:") as connection:
+        try:
+            return sources.described(connection, table)
+        except (duckdb.Error, OSError):
+            raise unreadable(table, "it is damaged, or no file of that kind") from None

@@ -24,9 +24,10 @@ from sordino.errors import InvalidDeclaration
 from sordino.plan.fragments import GATE
 from sordino.privacy.exact import show
 from sordino.query.dataset import Column, Table
+from sordino.query.stub import source_columns
 from sordino.query.types import Text
 
-__all__ = ["Relation", "arrow", "csv_records", "enter", "one_file", "quoted", "share_key"]
+__all__ = ["Relation", "arrow", "csv_records", "described", "enter", "one_file", "quoted", "share_key"]
 
 _LONGEST_LINE = 2**24
 _LONGEST_CELL = 2**20
@@ -86,6 +87,24 @@ def enter(connection: Any, table: Table, place: int, longest: int | None = None)
     if longest is not None:
         _copy(connection, table, chosen, longest)
     return chosen
+
+
+def described(connection: Any, table: Table) -> tuple[list[str], tuple[Admitted, ...]]:
+    """The names of the columns of a source, and what would enter of them; no cell is read."""
+    match table.source.kind:
+        case "csv":
+            names = source_columns(table.source, table.name)
+            relation = Relation("text", tuple(SourceColumn(name, "VARCHAR") for name in names))
+            chosen = _chosen_of_text(table, relation)
+        case "parquet":
+            relation = _parquet(connection, table)
+            chosen = _chosen(table, relation)
+        case "duckdb":
+            relation = _attached(connection, table, 0)
+            chosen = _chosen(table, relation)
+        case _:
+            raise unreadable(table, "it is no file")
+    return [column.name for column in relation.columns], chosen
 
 
 def _copy(connection: Any, table: Table, chosen: Sequence[Admitted], longest: int) -> None:

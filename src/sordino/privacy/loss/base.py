@@ -28,6 +28,7 @@ from sordino.privacy.exact import Number, bounds, closed_unit, float_lower, floa
 from sordino.privacy.float_search import smallest_float
 from sordino.privacy.loss.law import Law
 from sordino.privacy.neighbors import Neighbors
+from sordino.privacy.notebook import card
 from sordino.privacy.picture import Picture, drawn
 
 __all__ = ["Loss", "OutputPair"]
@@ -219,6 +220,18 @@ class Loss(ABC):
         masses += [certified(partial(self.mass_ball, a, b)) for a, b in pairwise(points)]
         masses.append(certified(lambda: 1 - self.cdf_ball(points[-1])))
         return np.array([upper(m) for m in masses])
+
+    def _repr_html_(self) -> str:
+        views = {
+            "pure epsilon": self.maximum(),
+            "epsilon at delta 1e-6": self.epsilon(1e-6),
+            "total variation": self.total_variation(),
+            "rho": self.rho(),
+            "mu": self.mu(),
+        }
+        return card(
+            repr(self), {name: f"{value:.4g}" for name, value in views.items()}, notes=["Rounded up. .plot() draws it."]
+        )
 
     def plot(self, path: str | Path | None = None) -> Picture:
         """A picture of the two output curves, the law of the loss, delta(epsilon) and the trade-off curve.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack
 
-from sordino.errors import InvalidInput
+from sordino.errors import InvalidInput, no_attribute
 from sordino.privacy.exact import show
 from sordino.query.front import calls
 from sordino.query.front.names import distinct_names
@@ -34,6 +34,24 @@ from sordino.query.tree import (
 )
 
 __all__ = ["Asks", "Question"]
+
+
+_OTHER_WORDS = {
+    **{
+        name: f"Write .agg(n=so.{of}), then .run(epsilon=0.1)."
+        for name, of in {
+            "count": "count()", "sum": 'sum("cost")', "mean": 'mean("cost")', "avg": 'mean("cost")',
+            "median": 'median("cost")', "quantile": 'quantile("cost", 0.9)', "std": 'stddev("cost")', "size": "count()",
+        }.items()
+    },
+    **dict.fromkeys(("filter", "query_rows", "loc"), 'Write .where("age >= 65").'),
+    **dict.fromkeys(("groupby", "group", "by"), 'Write .group_by("ward").'),
+    **dict.fromkeys(("aggregate", "summarise", "summarize"), "Write .agg(n=so.count())."),
+    **dict.fromkeys(("sort", "sort_values", "orderby", "sort_by"), 'Write .order_by("-n").'),
+    **dict.fromkeys(("head", "take", "top"), "Write .limit(10)."),
+    **dict.fromkeys(("answer", "execute", "collect", "release", "compute", "ask"), "Write .run(epsilon=0.1)."),
+    **dict.fromkeys(("merge",), 'Write .join("wards", on="ward").'),
+}  # fmt: skip
 
 
 class Asks(Protocol):
@@ -76,6 +94,11 @@ class Question:
         object.__setattr__(self, "session", session)
         for each in fields(self)[2:]:
             object.__setattr__(self, each.name, steps.get(each.name, each.default))
+
+    if not TYPE_CHECKING:  # else every attribute would be one
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, _OTHER_WORDS)
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from sordino.errors import Code, InvalidInput, UnsupportedSQL
+from sordino.query.front.other_words import FIRST_WORDS, slip
 from sordino.query.front.outputs import Answered, one_of
 from sordino.query.front.shapes import check_query, children, shape
 from sordino.query.front.sql_expressions import Reader
@@ -28,6 +29,10 @@ texts take about one. So the work is linear, whatever the text."""
 
 _SETS = (exp.Cube, exp.Rollup, exp.GroupingSets)
 _MOST_CUBE, _MOST_SETS = 12, 4096
+_DISTINCT = (
+    "rows are never shown",
+    "Write SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward: it lists the values, with counts.",
+)
 _ROWS = "rows are never shown", "Name aggregates, such as COUNT(*) or AVG(cost)."
 
 
@@ -41,8 +46,9 @@ def parse(text: str) -> Query:
     words = read_words(text)
     if not words.tokens or words.tokens[0].text.upper() not in ("SELECT", "WITH"):
         start = words.tokens[0].text if words.tokens else "an empty text"
+        example = slip([start]) or "Write SELECT COUNT(*) FROM visits, for example."
         raise UnsupportedSQL(
-            shortened(start), "a question must begin with SELECT", "Write SELECT COUNT(*) FROM visits, for example."
+            shortened(start), *FIRST_WORDS.get(start.upper(), ("a question must begin with SELECT", example))
         )
     return _select(text, _parsed(words))
 
@@ -109,10 +115,11 @@ def _syntax_error(words: Words, error: ParseError) -> UnsupportedSQL:
     fragment = str(told.get("highlight") or "")
     line, column = told.get("line"), told.get("col")
     near = f"{shortened(fragment)} near line {line}, column {column}" if fragment and line else shortened(words.text)
+    meant = slip([token.text for token in words.tokens])
     return UnsupportedSQL(
         near,
         "the SQL is not understood from here on",
-        "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
+        meant or "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
         Code.SYNTAX,
     )
 
@@ -123,7 +130,7 @@ def _present(node: exp.Expression) -> list[str]:
 
 def _select(text: str, select: exp.Select) -> Query:
     if select.args.get("distinct") is not None:
-        raise UnsupportedSQL("SELECT DISTINCT", *_ROWS)
+        raise UnsupportedSQL("SELECT DISTINCT", *_DISTINCT)
     clauses = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
     arguments(text, select, "with_", *clauses)
     scope, source = read_from(text, select, with_tables(text, select, {}))
@@ -163,6 +170,8 @@ def _keys(
     if group is None:
         return (), None
     arguments(text, group, "expressions")
+    if not group.expressions:
+        raise UnsupportedSQL("GROUP BY", "it names nothing to group by", "Write GROUP BY ward, or drop it.")
     keys: dict[object, Expression] = {}
 
     def place_of(node: exp.Expression) -> int:

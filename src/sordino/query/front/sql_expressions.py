@@ -16,8 +16,9 @@ from typing import TypeVar
 from sqlglot import exp
 
 from sordino.errors import Code, InvalidInput, UnsupportedSQL
-from sordino.query.aggregates.registry import Kind, named_in_sql
+from sordino.query.aggregates.registry import Kind, kinds, named_in_sql
 from sordino.query.front.calls import (
+    DATE_UNITS,
     between,
     call,
     concatenated,
@@ -30,6 +31,7 @@ from sordino.query.front.calls import (
     nullif,
     when_true,
 )
+from sordino.query.front.other_words import nearest_function
 from sordino.query.front.shapes import check_size
 from sordino.query.front.sql_refusals import HINTS, UNKNOWN, arguments, refusal
 from sordino.query.front.sql_tokens import Reason, shortened
@@ -49,7 +51,7 @@ _WITHIN_PERSON: dict[type[exp.Expression], str] = {
     exp.Min: "min", exp.Max: "max", exp.LogicalOr: "any", exp.LogicalAnd: "every"
 }  # fmt: skip
 _WINDOW_NAMES = (
-    "it is no window that is supported",
+    "this window is not supported",
     "There are ROW_NUMBER, LAG, LEAD, FIRST_VALUE, and running COUNT and SUM, with PARTITION BY person ORDER BY ...",
 )
 _MEMBERS = (
@@ -412,6 +414,9 @@ class Reader:
 
     def _date_trunc(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this", "unit")
+        cut, unit = node.this, node.args["unit"].name.lower()
+        if type(cut) is exp.Literal and cut.name.lower() in DATE_UNITS:
+            raise self._refuse(node, ("the unit comes first", f"Write DATE_TRUNC('{cut.name.lower()}', {shortened(unit)})."))
         return call("date_trunc", _part(node.args["unit"]), self._expression(node.this))
 
     def _named(self, node: exp.Expression) -> Expression:
@@ -424,7 +429,8 @@ class Reader:
             return call("date_part", Literal("dow"), self._expression(node.expressions[0]))
         if name in {"bucket", "clamp"}:
             return call(name, *map(self._expression, node.expressions))
-        raise self._refuse(node, (f"there is no function {shortened(str(node.this))}", UNKNOWN[1]))
+        meant = nearest_function(name, _known_functions())
+        raise self._refuse(node, (f"there is no function {shortened(str(node.this))}", meant + UNKNOWN[1]))
 
     def _literal(self, node: exp.Expression) -> Expression:
         arguments(self.text, node, "this")
@@ -461,6 +467,12 @@ class Reader:
         if kind in ("date", "timestamp") and type(inner) is exp.Literal and inner.args.get("is_string"):
             return _date(self.text, node, str(inner.this), moment=kind == "timestamp")
         return call("cast", Literal(kind), self._expression(inner))
+
+
+def _known_functions() -> list[str]:
+    """The names of functions and aggregates in SQL."""
+    values = [str(kind.sql_name()) for kind in (*_CALLS, *_DATE_PARTS) if issubclass(kind, exp.Func)]
+    return [*values, "BUCKET", "CLAMP", *(name for kind in kinds().values() for name in (*kind.sql, *kind.fixed))]
 
 
 def _parts(node: exp.Expression, name: str) -> list[exp.Expression]:

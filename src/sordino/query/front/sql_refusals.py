@@ -68,7 +68,7 @@ HINTS: dict[type[exp.Expression], Reason] = {
     ),
     exp.NullSafeNEQ: ("IS DISTINCT FROM is not supported", "Write a <> b, with COALESCE where values may be missing."),
     exp.NullSafeEQ: ("IS NOT DISTINCT FROM is not supported", "Write a = b, with COALESCE where values may be missing."),
-    exp.Is: ("IS is supported with NULL only", "Write the condition itself, or COALESCE(condition, FALSE)."),
+    exp.Is: ("IS is supported with NULL only", "Write = for a value, or the condition itself."),
     exp.Rand: ("a question may not be random", "Ask about all rows."),
     exp.LogicalOr: (
         "whether any row satisfies a condition may hang on one person",

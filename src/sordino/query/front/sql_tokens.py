@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
@@ -18,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sordino.errors import Code, UnsupportedSQL
 from sordino.query.aggregates.registry import named_in_sql
+from sordino.query.front.other_words import CALLS, Reason
 
 __all__ = [
     "CASTS",
@@ -41,9 +41,6 @@ MOST_JOINS = 10
 DEEPEST_TEXT = 24
 """The parser takes up to 26 stack frames for one level of nesting, and Python allows 1000."""
 
-Reason: TypeAlias = tuple[str, str] | tuple[str, str, Code | None]
-"""Why a part is refused: the rule, what to write instead, and the code if others say it in their own words."""
-
 _T = TokenType
 _KEYWORDS = {_T.SELECT, _T.ALIAS, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.OFFSET, _T.ASC,
              _T.DESC, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.AND, _T.OR, _T.NOT, _T.IN, _T.IS,
@@ -57,7 +54,7 @@ _LEAVES = {_T.NUMBER, _T.STRING, _T.VAR, _T.IDENTIFIER}
 _DATES = {_T.DATE, _T.TIMESTAMPNTZ}
 _CASTS = {*_DATES, _T.INT, _T.BIGINT, _T.DOUBLE}
 _SIGNS = {_T.DASH, _T.PLUS}
-_LOGIC = {"&": "AND", "&&": "AND", "|": "OR", "~": "NOT", "!": "NOT"}
+_LOGIC = {"&": "AND", "&&": "AND", "|": "OR", "!": "NOT"}
 _OPENING, _CLOSING = {_T.L_PAREN, _T.CASE}, {_T.R_PAREN, _T.END}
 
 ONE_SELECT = (
@@ -77,13 +74,14 @@ _RECURSIVE = (
 )
 CASTS = (
     "casts are to DATE, TIMESTAMP, INTEGER, BIGINT and DOUBLE",
-    "Write CAST(x AS DATE) or x::DATE, or leave it out: declared columns have their types. ROUND(x, 2) rounds.",
+    "Drop it, since declared columns have their types; or write DATE_TRUNC('month', day) or EXTRACT(month FROM day) for "
+    "parts of dates, x::DATE for the day of a time, ROUND(x, 2) for a rounded number.",
 )
 WINDOWS = (
-    "a window looks at one person's rows, in SELECT of a subquery",
-    "For groups ask with GROUP BY; ORDER BY n DESC LIMIT 10 sorts the answer. Ranks, shares and running totals can be "
-    "computed from the answer: it is public. For persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person "
-    "ORDER BY day) AS k FROM visits) AS v.",
+    "a window stands in SELECT of a subquery, and looks at the rows of one person",
+    "For groups write GROUP BY, and compute ranks, shares and running totals from the answer, which is public; ORDER BY n "
+    "DESC LIMIT 10 sorts it. Within persons write FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day) "
+    "AS k FROM visits) AS v, with the column of the person.",
     Code.WINDOW,
 )
 _VALUES = (
@@ -116,8 +114,9 @@ _REFUSED_WORDS: dict[str, Reason] = {
     "COLLATE": ("text is compared letter by letter", "Write LOWER(name) = 'ann'."),
 }
 _REFUSED_CALLS: dict[str, Reason] = {
+    **CALLS,
     **dict.fromkeys(("TRY_CAST", "CONVERT"), CASTS),
-    **dict.fromkeys(("NOW", "TODAY", "GET_CURRENT_TIMESTAMP"), _CLOCK),
+    **dict.fromkeys(("NOW", "TODAY", "GETDATE", "SYSDATE", "GET_CURRENT_TIMESTAMP"), _CLOCK),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "APPROX_TOP_K", "HISTOGRAM"), _VALUES),
 }
 _REFUSED_PAIRS: dict[tuple[str, str], Reason] = {
@@ -135,6 +134,8 @@ _REFUSED_SYMBOLS: dict[str, Reason] = {
     "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
     **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
+    "~": ("~ is not supported", "Write name ILIKE 'a%' for a pattern, NOT for the opposite."),
+    "`": ("names stand in double quotes, texts in single quotes", "Write \"ward\" for a column, 'A' for a text."),
 }
 
 
@@ -317,6 +318,8 @@ def _check_word(text: str, tokens: list[Token], i: int, word: str, after: Token 
         return
     if word == "INTERVAL" and after.token_type in {_T.NUMBER, _T.STRING}:
         raise _refuse(text, token, ("dates are not shifted", "Compare with a date itself, such as DATE '2024-01-31'."))
+    if word == "TOP" and after.token_type == _T.NUMBER and i and tokens[i - 1].token_type == _T.SELECT:
+        raise _refuse(text, token, ("TOP is not supported", f"Write LIMIT {shortened(after.text)} at the end."))
     if word == "ESCAPE" and after.token_type == _T.STRING:
         raise _refuse(text, token, _PATTERNS)
     if after.token_type == _T.L_PAREN and word in _REFUSED_CALLS and named_in_sql(word) is None:

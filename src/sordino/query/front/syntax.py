@@ -342,7 +342,7 @@ REFUSED: tuple[Refused, ...] = (
     Refused("all columns", "SELECT * FROM visits", "Name aggregates"),
     Refused("rows", "SELECT age FROM visits", "Add it to GROUP BY"),
     Refused("keys alone", "SELECT ward FROM visits GROUP BY ward", "Add COUNT(*)"),
-    Refused("distinct rows", "SELECT DISTINCT ward FROM visits", "Name aggregates"),
+    Refused("distinct rows", "SELECT DISTINCT ward FROM visits", "GROUP BY ward"),
     Refused("smallest, largest", "SELECT MAX(age) FROM visits", "QUANTILE(age, 0.99)"),
     Refused("distinct values", "SELECT SUM(DISTINCT cost) FROM visits", "Leave DISTINCT out"),
     Refused("a number of all rows", "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", "first"),

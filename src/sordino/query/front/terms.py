@@ -453,6 +453,9 @@ def term_tree(value: ColumnLike) -> Expression:
         return col(value).tree
     if isinstance(value, Term):
         return value.tree
+    if isinstance(value, Measure):
+        rule = "a column name or an expression belongs here, and no aggregate"
+        raise InvalidInput("an aggregate", rule, "Write .agg(n=so.count()).")
     raise _wrong(value, "a column name or an expression belongs here", "Write 'age', col('age') or lit(5).")
 
 
@@ -589,7 +592,7 @@ def _measure(name: str, of: list[Kind]) -> Callable[..., Measure]:
         try:
             bound = signature.bind(*positional, **named).arguments
         except TypeError as error:
-            raise InvalidInput(f"{name}{signature}", f"{error}", f"Write {plain.examples[0].python}.") from error
+            raise InvalidInput(f"so.{name}(...)", f"{error}", f"Write {plain.examples[0].python}.") from error
         kind = next((kind for option, kind in options.items() if bound.get(option)), plain)
         given = [bound[word] for word in plain.arguments if bound.get(word) is not None]
         level = fixed

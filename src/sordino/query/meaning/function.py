@@ -96,10 +96,10 @@ def number_of(function: str, arguments: Sequence[Typed]) -> list[Number]:
                 numbers.append(number)
             case Truth():
                 hint = "Write CASE WHEN condition THEN 1 ELSE 0 END; AVG(condition) is a proportion, SUM(condition) a count."
-                raise refuse(function, arguments, "a condition is no number", hint)
+                raise refuse(function, arguments, "a condition is not a number", hint)
             case Day() | Moment():
                 hint = "Compare dates, take a part (EXTRACT(year FROM day)), or count days: DATE_DIFF('day', first, last)."
-                raise refuse(function, arguments, "a date is no number", hint)
+                raise refuse(function, arguments, "a date is not a number", hint)
             case _:
                 raise refuse(
                     function, arguments, f"{function} needs numbers", "Pass columns of type int or float, or numbers."
@@ -137,7 +137,8 @@ def _as_date(function: str, arguments: Sequence[Typed], text: str) -> date:
         return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
     except ValueError:
         hint = "Write it as '2024-01-31' or '2024-01-31 10:00:00'."
-        raise refuse(function, arguments, "a date is compared with a date", hint) from None
+        rule = "there is no such date" if _ISO.fullmatch(text) else "a date is compared with a date"
+        raise refuse(function, arguments, rule, hint) from None
 
 
 def alike(function: str, arguments: Sequence[Typed]) -> list[Typed]:
@@ -155,9 +156,21 @@ def alike(function: str, arguments: Sequence[Typed]) -> list[Typed]:
     kinds = {type(a.type) for a in result} - {Nothing}
     if len(kinds) > 1:
         found = " and ".join(sorted(kind_words(a.type) for a in {type(a.type): a for a in result}.values()))
-        raise refuse(function, arguments, f"{function} needs arguments of one kind, not {found}",
-                     "Compare numbers with numbers, text with text, dates with dates.")  # fmt: skip
+        raise refuse(function, arguments, f"{function} needs arguments of one kind, not {found}", _same_kind(arguments))
     return result
+
+
+def _same_kind(arguments: Sequence[Typed]) -> str:
+    """What to write instead of arguments of different kinds: a constant in quotes, or without."""
+    kinds = {type(a.type) for a in arguments if a.constant is None}
+    for constant in (a.constant[0] for a in arguments if a.constant is not None):
+        if kinds == {Text} and isinstance(constant, int) and not isinstance(constant, bool):
+            return f"Write the text in single quotes: '{constant}'."
+        if kinds == {Number} and isinstance(constant, str) and re.fullmatch(r"(?a:-?\d+(\.\d+)?)", constant.strip()):
+            return f"Write the number without quotes: {constant.strip()}."
+    if kinds & {Day, Moment}:
+        return "Write dates in single quotes: '2024-01-31'."
+    return "Compare numbers with numbers, text with text, dates with dates."
 
 
 def as_moment(typed: Typed) -> Typed:

@@ -19,11 +19,16 @@ from sordino.query.types import Number, Text
 __all__ = ["expect_listed", "expect_listed_keys"]
 
 _COMPARED = frozenset({"=", "<>", "in"})
+_ORDERED = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _SHOWN, _SEARCHED = 10, 1000
 
 
 def expect_listed(call: tree.Call, arguments: Sequence[Typed]) -> None:
     """Refuse =, <> and IN of an expression whose values are known with a constant that is none of them."""
+    if call.function in _ORDERED and any(isinstance(part, tree.Literal) and part.value is None for part in call.arguments):
+        name = next((_named(part) for part in call.arguments if not isinstance(part, tree.Literal)), "x")
+        rule = "a comparison with NULL is never true, so that it would keep no row"
+        raise InvalidInput(f"{name} {call.function} NULL", rule, f"Write {name} IS NULL, or {name} IS NOT NULL.")
     if call.function not in _COMPARED:
         return
     constants = [a.constant[0] for a in arguments if a.constant is not None]

@@ -153,7 +153,7 @@ def clamped(x: exp.Expression, lower: exp.Expression, upper: exp.Expression) -> 
 def as_number(typed: Typed) -> Number:
     """The type of an expression that must be a number."""
     if not isinstance(typed.type, Number):
-        raise InvalidInput("an expression that is no number", "a number is needed here", "Pass a number.")
+        raise InvalidInput("an expression that is not a number", "a number is needed here", "Pass a number.")
     return typed.type
 
 

@@ -59,7 +59,7 @@ def _date_part(part: Typed, day: Typed) -> Typed:
     hint = f"Parts are {', '.join(names)}."
     name = literal_text("date_part", (part, day), 0, "part", hint).lower()
     if name not in names:
-        raise refuse("date_part", (part, day), f"{name!r} is no part of a date", hint)
+        raise refuse("date_part", (part, day), f"{name!r} is not a part of a date", hint)
     if is_null_constant(day):
         return day
     type_ = _time_of("date_part", (part, day), clock=name in _CLOCK)
@@ -71,7 +71,7 @@ def _date_part(part: Typed, day: Typed) -> Typed:
 def _unit_of(function: str, arguments: Sequence[Typed], units: tuple[Unit, ...], name: str) -> Unit:
     found = next((u for u in units if u == name), None)
     if found is None:
-        raise refuse(function, arguments, f"{name!r} is no unit of time here", f"Units are {', '.join(units)}.")
+        raise refuse(function, arguments, f"{name!r} is not a unit of time here", f"Units are {', '.join(units)}.")
     return found
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
-from sordino.audit.paper.officer_report import Account, Spent, officer_report
+from sordino.audit.reporting.officer_report import Account, Spent, officer_report
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
 from sordino.ledger.receipt import checked_name
 from sordino.ledger.terms import charge_facts, read_charge

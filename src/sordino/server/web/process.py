@@ -39,7 +39,7 @@ class OidcSettings:
 
 @dataclass(frozen=True)
 class WebSettings:
-    """Where the web process keeps its accounts, and where it listens: on this machine only, unless told otherwise."""
+    """Where the web process keeps its accounts, and where it listens: by default on this machine only."""
 
     folder: Path
     host: str = "127.0.0.1"

@@ -1,0 +1,123 @@
+"""The zoo: mechanisms of known truth, right ones and broken ones, on which an auditor can be tried.
+
+Each file is a family with its `SPECIMENS`; `run` audits them all, so that together they are right with probability
+`confidence`. The families are read when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from sordino.audit.computed.exact import exact
+from sordino.audit.computed.law import law
+from sordino.audit.known_truth.specimen import Specimen
+from sordino.audit.replayed.replay import replay
+from sordino.audit.reporting.report import Dossier, Report
+from sordino.audit.sampled.black_box import black_box
+from sordino.errors import InvalidInput
+from sordino.privacy.exact import open_unit, show
+
+__all__ = ["SPECIMENS", "Specimen", "audited", "run"]
+
+SPECIMENS: tuple[Specimen, ...]
+
+_FAMILIES = (
+    "additive", "histograms", "noisy_max", "sparse_vector", "local", "floats", "statistics", "keys", "spending", "queries",
+    "coins", "pipelines",
+)  # fmt: skip
+
+Progress = Callable[[float, str], None]
+
+
+@cache
+def _specimens() -> tuple[Specimen, ...]:
+    families = (import_module(f"{__name__}.{family}") for family in _FAMILIES)
+    return tuple(specimen for family in families for specimen in family.SPECIMENS)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SPECIMENS":
+        return _specimens()
+    raise AttributeError(name)
+
+
+def run(
+    names: Iterable[str] | str | None = None,
+    *,
+    confidence: float = 0.999,
+    samples: int | None = None,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+) -> Dossier:
+    """Audit the specimens of these names, or all of them: broken ones should be flagged, right ones not.
+
+    Each audit has its share of what `confidence` leaves open, so that with that probability no right one is flagged.
+    `samples` replaces the number that suits each specimen; `seconds` is for all together.
+    """
+    chosen = _chosen(names)
+    left_open = 1 - open_unit("confidence", confidence, "Pass a number such as 0.999.").upper
+    share = math.nextafter(1 - float(left_open / len(chosen)), 1)
+    start, reports = time.monotonic(), []
+    for i, specimen in enumerate(chosen):
+        left = None if seconds is None else max(seconds - (time.monotonic() - start), 0.0) / (len(chosen) - i)
+        inner = None if progress is None else _within(progress, i, len(chosen), specimen.name)
+        reports.append(audited(specimen, confidence=share, samples=samples, seconds=left, progress=inner))
+        if inner is not None:
+            inner(1.0, "done")
+    expected = tuple(not specimen.broken for specimen in chosen)
+    facts = (
+        ("specimens", f"{len(chosen)}, of which {expected.count(False)} are broken on purpose"),
+        ("confidence", f"{confidence:g} for all together, {share:.6g} each"),
+    )
+    return Dossier("The zoo of mechanisms with known truth", tuple(reports), facts, _notes(chosen), expected)
+
+
+def audited(
+    specimen: Specimen,
+    *,
+    confidence: float,
+    samples: int | None = None,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """What an audit of its kind says of one specimen."""
+    claim: dict[str, Any] = {"epsilon": specimen.epsilon, "delta": specimen.delta, "name": specimen.name}
+    if specimen.method == "black box":
+        return black_box(
+            specimen.mechanism, *(specimen.pair or ()), **claim, samples=samples or specimen.samples, confidence=confidence,
+            neighbors=specimen.neighbors, length=specimen.length, domain=specimen.domain, seconds=seconds, progress=progress,
+        )  # fmt: skip
+    if specimen.pair is None:
+        raise InvalidInput(specimen.name, f"an audit by {specimen.method} needs two inputs", "Give the specimen a pair.")
+    first, second = specimen.pair
+    if specimen.method == "exact law":
+        return exact(law(specimen.mechanism, first), law(specimen.mechanism, second), **claim)
+    return replay(specimen.mechanism, first, second, **claim, neighbors=specimen.neighbors)
+
+
+def _chosen(names: Iterable[str] | str | None) -> tuple[Specimen, ...]:
+    known = {specimen.name: specimen for specimen in _specimens()}
+    wanted = list(known) if names is None else [names] if isinstance(names, str) else list(names)
+    for name in wanted:
+        if name not in known:
+            close = get_close_matches(str(name), known, n=1, cutoff=0.4)
+            hint = f"Did you mean {close[0]!r}?" if close else f"The first of them is {next(iter(known))!r}."
+            raise InvalidInput(show(name), f"it is none of the {len(known)} names in the zoo", hint)
+    if not wanted:
+        raise InvalidInput("no names", "there must be something to audit", "Leave names out to audit the whole zoo.")
+    return tuple(known[name] for name in dict.fromkeys(wanted))
+
+
+def _within(progress: Progress, place: int, count: int, name: str) -> Progress:
+    """The progress of one audit as a part of all."""
+    return lambda done, words: progress((place + done) / count, f"{name}: {words}")
+
+
+def _notes(chosen: Iterable[Specimen]) -> tuple[str, ...]:
+    return tuple(f"{s.name}: {'broken' if s.broken else 'right'}. {s.title}. {s.why}" for s in chosen)
