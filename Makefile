@@ -10,7 +10,7 @@ WORKERS ?= 3
 # Tests start hundreds of interpreters: without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test slow mutants bench lint docs notebooks release clean
+.PHONY: setup demo test slow mutants bench lint clean
 .DEFAULT_GOAL := help
 
 help:
@@ -63,6 +63,7 @@ mutants: setup
 bench: setup
 	$(BIN)/python -m benchmarks.run
 
+.PHONY: docs notebooks release
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.docs_site
 
