@@ -17,11 +17,14 @@ help:
 	@echo "make demo    set up .venv and release something real"
 	@echo "make test    set up .venv, lint, type-check and run all tests (what CI runs)"
 	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds"
-	@echo "make mutants plant privacy bugs one by one and see which test notices, write docs/mutants.md"
+	@echo "make mutants plant privacy bugs one by one and see which test notices, write build/mutants.md"
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
 	@echo "make pictures draw the pages of the workbench anew, into docs/pictures"
 	@echo "make browser find a browser for the tests of pages, or bring one"
 	@echo "make lint    ruff and mypy only"
+	@echo "make docs    build the site into build/site, without network, and check its links"
+	@echo "make notebooks  run docs/notebooks and store what they answer"
+	@echo "make release build, check the wheel on each Python at hand, and write a bill of materials into dist/"
 
 # $(call install,WHAT): what pip shall install, in .venv
 define install
@@ -69,5 +72,15 @@ pictures: setup
 bench: setup
 	$(BIN)/python -m benchmarks.run
 
+.PHONY: docs notebooks release
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.docs_site
+
+notebooks: setup
+	$(BIN)/python -m tools.notebooks
+
+release: setup
+	$(BIN)/python -m tools.release
+
 clean:
-	rm -rf $(VENV) benchmarks/.venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf build dist $(VENV) benchmarks/.venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

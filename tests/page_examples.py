@@ -5,6 +5,8 @@ It needs nothing but the standard library, so that it runs in an environment wit
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import shlex
@@ -13,7 +15,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-BLOCK = re.compile(r"```(python|console|toml)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(python|console|toml|output)\n(.*?)```", re.DOTALL)
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def run_console(block: str, page: str) -> None:
@@ -27,16 +30,34 @@ def run_console(block: str, page: str) -> None:
             assert done.returncode == 0, f"{page}: {line}\n{done.stdout}\n{done.stderr}"
 
 
-def run_page(page: Path) -> None:
-    """All blocks of a page; a TOML block that begins with a file's name is that file."""
+def form(text: str) -> str:
+    """What stays of an output when noise changes its numbers, and they change how wide its columns are."""
+    return "\n".join(" ".join(re.sub("─+", "─", NUMBER.sub("#", line)).split()) for line in text.strip().splitlines())
+
+
+def compare(shown: str, printed: str, page: str) -> None:
+    """An output below a Python block is what that prints, but for its numbers; dots at its end stand for more of it."""
+    whole = not shown.rstrip().endswith("...")
+    wanted, found = form(shown.rstrip().removesuffix("...")), form(printed)
+    assert wanted == found if whole else found.startswith(wanted), f"{page} shows\n{shown}\nbut prints\n{printed}"
+
+
+def run_page(page: Path) -> dict[str, object]:
+    """All blocks of a page; a TOML block that begins with a file's name is that file. Gives the names that they made."""
     names: dict[str, object] = {}
+    printed = ""
     for language, block in BLOCK.findall(page.read_text("utf-8")):
         if language == "python":
-            exec(compile(block, page.name, "exec"), names)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(block, page.name, "exec", dont_inherit=True), names)
+            printed = out.getvalue()
+        elif language == "output":
+            compare(block, printed, page.name)
         elif language == "console":
             run_console(block, page.name)
         elif named := re.match(r"# (\S+\.toml)\n", block):
             Path(named.group(1)).write_text(block)
+    return names
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 import sordino as so  # noqa: E402
 from learn.trainers import BROKEN, DELTA, EPSILON, RATE, SETTINGS, SIGMA, STEPS, Plain, right  # noqa: E402
-from sordino.audit.training import audit_training, certified_epsilon  # noqa: E402
+from sordino.audit.canaries import audit_training, certified_epsilon  # noqa: E402
 from sordino.errors import InvalidInput  # noqa: E402
 
 

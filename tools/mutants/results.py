@@ -1,4 +1,4 @@
-"""What became of the mutants, in words and as the table at the end of docs/mutants.md."""
+"""What became of the mutants, in words and as a table in build/mutants.md."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from tools.mutants.trial import Outcome
 __all__ = ["NEEDED", "share", "summary", "write"]
 
 NEEDED = 0.95
-PAGE = ROOT / "docs" / "mutants.md"
-MARK = "<!-- Everything below is written by `make mutants`. -->\n"
+PAGE = ROOT / "build" / "mutants.md"
 
 
 def share(outcomes: Sequence[Outcome]) -> float:
@@ -36,12 +35,14 @@ def _row(outcome: Outcome) -> str:
 
 
 def write(outcomes: Sequence[Outcome], seconds: float) -> None:
-    """Replace the table in the page."""
+    """Write the table."""
     lines = [
+        "# What became of the mutants",
+        "",
         summary(outcomes, seconds),
         "",
         "| mutant | in | harm | what became of it | noticed by | s |",
         "|---|---|---|---|---|---|",
     ]
-    before = PAGE.read_text().split(MARK)[0]
-    PAGE.write_text(before + MARK + "\n" + "\n".join([*lines, *map(_row, outcomes)]) + "\n")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text("\n".join([*lines, *map(_row, outcomes)]) + "\n")

@@ -1,7 +1,7 @@
 """Audit of a training run by canaries: examples that are in or out by a coin, and must not be told apart too well.
 
 One run with many canaries gives a lower bound on its epsilon that holds with a chosen confidence, whatever the trainer does
-(Steinke, Nasr and Jagielski 2023). The theorem, and what a canary is here, are in training.md.
+(Steinke, Nasr and Jagielski 2023). The theorem, and what a canary is here, are in canaries.md.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _judged(
 
 
 def certified_epsilon(correct: int, guesses: int, canaries: int, delta: float, confidence: float, digits: int = 40) -> float:
-    """The largest epsilon that this many right guesses refute, at the confidence; 0 if none. Privacy: training.md."""
+    """The largest epsilon that this many right guesses refute, at the confidence; 0 if none. Privacy: canaries.md."""
     if not guesses or not _refuted(0.0, correct, guesses, canaries, delta, confidence):
         return 0.0
     low, high = 0.0, 1.0
