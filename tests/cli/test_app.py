@@ -35,6 +35,7 @@ COMMANDS = [
     "explain",
     "plan",
     "audit",
+    "workbench",
     "serve",
     "mcp",
     "schema",

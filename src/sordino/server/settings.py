@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.server.clock import checked_answer_time
 
-__all__ = ["SETTINGS", "ServedDataset", "identity_provider", "served"]
+__all__ = ["OWN_ANSWER_TIME", "SETTINGS", "ServedDataset", "identity_provider", "served"]
 
 SETTINGS = "serve.toml"
+OWN_ANSWER_TIME = 1.0
+"""Seconds, where one declaration is served to its own owner and nothing is set: no time is hidden from oneself."""
 _MOST = {"threads": 1024, "longest_text": 65_536, "rows": 100_000_000}
 
 
@@ -46,7 +48,10 @@ class ServedDataset:
 
 
 def served(folder: Path) -> list[ServedDataset]:
-    """The datasets of a folder: every declaration in it, with what `serve.toml` says of it."""
+    """The datasets of a folder: every declaration in it, with what `serve.toml` says of it; or that of one declaration."""
+    if folder.is_file():
+        found = _dataset(folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {}))
+        return [found if found.answer_time is not None else replace(found, answer_time=OWN_ANSWER_TIME)]
     if not folder.is_dir():
         rule, hint = "there is no such folder", "Pass the folder of your declarations."
         if folder.is_file():
