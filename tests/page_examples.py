@@ -46,6 +46,7 @@ def run_page(page: Path) -> dict[str, object]:
     """All blocks of a page; a TOML block that begins with a file's name is that file. Gives the names that they made."""
     names: dict[str, object] = {}
     printed = ""
+    os.environ["COLUMNS"] = "100"  # as wide as pages show it
     for language, block in BLOCK.findall(page.read_text("utf-8")):
         if language == "python":
             with contextlib.redirect_stdout(io.StringIO()) as out:
