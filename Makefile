@@ -10,7 +10,7 @@ WORKERS ?= 3
 # Tests start hundreds of interpreters: without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test slow mutants bench lint clean
+.PHONY: setup browser pictures demo test slow mutants bench lint clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,8 @@ help:
 	@echo "make slow    the long campaigns: 10^7-draw law tests, exhaustive bounds"
 	@echo "make mutants plant privacy bugs one by one and see which test notices, write build/mutants.md"
 	@echo "make bench   measure against peers, write benchmarks/RESULTS.md"
+	@echo "make pictures draw the pages of the workbench anew, into docs/pictures"
+	@echo "make browser find a browser for the tests of pages, or bring one"
 	@echo "make lint    ruff and mypy only"
 	@echo "make docs    build the site into build/site, without network, and check its links"
 	@echo "make notebooks  run docs/notebooks and store what they answer"
@@ -39,7 +41,11 @@ $(STAMP): pyproject.toml constraints.txt
 $(BARE): pyproject.toml constraints.txt
 	$(call install,-e '.[plot]' pandas)
 
-setup: $(STAMP)
+setup: $(STAMP) browser
+
+# For the tests of pages. CI=true wants one; without CI these tests are skipped where there is none.
+browser: $(STAMP)
+	@$(BIN)/python -m tools.browser
 
 # Sordino with pictures and pandas, unless all that the tests need (PyTorch, Spark: gigabytes) is there already.
 demo:
@@ -59,6 +65,9 @@ slow: setup
 
 mutants: setup
 	$(BIN)/python -m tools.mutants --workers $(WORKERS)
+
+pictures: setup
+	$(BIN)/python -m tools.page_pictures
 
 bench: setup
 	$(BIN)/python -m benchmarks.run

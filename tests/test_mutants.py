@@ -22,6 +22,7 @@ ROOMS = (
     "ledger",
     "local",
     "mechanisms",
+    "pages",
     "plan",
     "query",
     "relations",

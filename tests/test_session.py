@@ -300,7 +300,7 @@ def test_the_answer_says_what_is_promised(session: so.Session) -> None:
     assert isinstance(answer.receipt, Receipt)
     assert answer.receipt.charge.pure == Fraction(1, 5)
     with so.Session(declared(neighbors="replace")) as replacing:
-        assert "quite different" in replacing.sql("SELECT COUNT(*) FROM visits", epsilon=1).privacy
+        assert "entirely different" in replacing.sql("SELECT COUNT(*) FROM visits", epsilon=1).privacy
 
 
 def test_persons_without_a_name_are_dropped() -> None:
@@ -313,7 +313,7 @@ def test_persons_without_a_name_are_dropped() -> None:
 
 
 def test_sessions_need_a_dataset_and_a_budget() -> None:
-    with pytest.raises(InvalidInput, match="Pass Dataset"):
+    with pytest.raises(InvalidInput, match=r"Pass so\.Dataset\.load"):
         so.Session("visits.toml")  # type: ignore[arg-type]
     data = so.Dataset(rows(), name="visits", unit="row", columns=COLUMNS)
     with pytest.raises(InvalidDeclaration, match="budget"):

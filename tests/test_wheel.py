@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from sordino.query.declaration_schema import schema_text
+
 ROOT = Path(__file__).parents[1]
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 EXTRAS = ("pandas", "polars", "altair", "vl_convert", "ipywidgets", "psycopg")
@@ -67,6 +69,7 @@ def test_the_documentation_is_in_the_wheel(wheel: Path, tmp_path: Path) -> None:
     assert {line.split()[2] for line in listed} == pages
     for page in pages:
         assert run(command, "docs", page, folder=tmp_path) == (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+    assert run(command, "schema", folder=tmp_path) == schema_text()
     (built,) = wheel.glob("*.whl")
     names = zipfile.ZipFile(built).namelist()
     assert {n for n in names if n.startswith("sordino/docs/")} == {f"sordino/docs/{page}.md" for page in pages}
@@ -86,14 +89,27 @@ data = so.Dataset(pa.table({"age": [31, 47, 65] * 50}), unit="row",
 session = so.Session(data)
 ''',
     'answer = session.sql("SELECT COUNT(*) AS n FROM data", epsilon=1)',
-    'print(session.progress); session.close()',
+    'print(session.progress)',
     'answer',
+    'session',
+    '''
+import time
+import sordino.answer.notebook_progress as progress
+progress._PATIENCE, run = 0.0, type(session._engine).run
+type(session._engine).run = lambda self, *given: (time.sleep(0.8), run(self, *given))[1]
+slow = session.sql("SELECT COUNT(*) AS n FROM data", epsilon=0.1)
+session.close()
+''',
 ]
 book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
 NotebookClient(book, timeout=300, kernel_name="stranger").execute()
 (shown,) = book.cells[3].outputs
 print(shown["data"]["text/html"])
-assert not any(o.output_type == "display_data" for cell in book.cells for o in cell.outputs), "a progress bar was drawn"
+assert not any(o.output_type == "display_data" for cell in book.cells[:5] for o in cell.outputs), "a progress bar was drawn"
+(card,) = book.cells[4].outputs
+assert "<strong>Session</strong>" in card["data"]["text/html"]
+(bar,) = book.cells[5].outputs
+assert (bar.output_type, bar["data"]["text/html"]) == ("display_data", ""), "no bar was drawn, or it stayed"
 """
 
 

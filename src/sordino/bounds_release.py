@@ -119,6 +119,6 @@ def _years(bounds: Found, moments: bool) -> tuple[date, date]:
 
 
 def _day(days: Fraction) -> date:
-    """The day so many days after the origin, within those that there are."""
+    """The day this many days after the origin, within those that there are."""
     inside = min(max(math.floor(days), (FIRST_DAY - ORIGIN).days), (LAST_DAY - ORIGIN).days)
     return ORIGIN + timedelta(days=inside)

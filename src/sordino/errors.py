@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Self
 
 __all__ = [
     "BudgetExceeded",
@@ -138,14 +139,28 @@ class Code(Enum):
 
 
 class InvalidInput(SordinoError, ValueError):
-    """A value that breaks a rule: the message says which value, which rule, and what to do instead."""
+    """A value that breaks a rule: the message says which value, which rule, and what to do instead.
+
+    For editors: `place` are the first character of the question that it is about and the one behind the last, or, where
+    only that is known, `word` is what is written there; `instead` is what was probably meant.
+    """
+
+    place: tuple[int, int] | None = None
+    word: str = ""
+    instead: str = ""
 
     def __init__(self, value: str, rule: str, hint: str, code: Code | None = None) -> None:
         self.value, self.rule, self.hint, self.code = value, rule, hint, code
         super().__init__(f"got {value}: {rule}. {hint}")
 
-    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None]]:
-        return type(self), (self.value, self.rule, self.hint, self.code)
+    def about(self, *, place: tuple[int, int] | None = None, word: str = "", instead: str = "") -> Self:
+        """The same, with where it is."""
+        self.place, self.word, self.instead = place, word, instead
+        return self
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, str, str, Code | None], dict[str, object]]:
+        where: dict[str, object] = {"place": self.place, "word": self.word, "instead": self.instead}
+        return type(self), (self.value, self.rule, self.hint, self.code), where
 
 
 class InvalidDeclaration(InvalidInput):

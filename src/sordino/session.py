@@ -134,8 +134,8 @@ _OTHER_WORDS = {
 class Session:
     """Questions about one dataset, within one budget.
 
-    Budget and ledger are the dataset's unless others are given here. The ledger of a declaration file is beside it unless
-    told otherwise, and outlives the session; only that of a dataset declared in Python without one is kept in memory.
+    Budget and ledger are by default those of the dataset. The ledger of a declaration file is by default beside it, and
+    outlives the session; only that of a dataset declared in Python without one is kept in memory.
     `analyst` is who asks, where the owner gave sub-budgets. Tables of PostgreSQL or Spark are asked there, all others by
     DuckDB; `memory` ("2GB") and `threads` bound what it uses. Another `engine` is a function that opens the tables, such as
     a class with the methods of `Engine`. What a question reads is stopped after `deadline` seconds: it fails, and its

@@ -91,7 +91,7 @@ class Shown:
 
 
 def test_a_bar_appears_late_never_goes_back_and_goes_away() -> None:
-    clock, parts, shown = iter([0, 0.5, 1.1, 1.2, 1.5, 2.0, 2.5, 3.0]), iter([1e-8, 0.4, 0.2, None]), Shown()
+    clock, parts, shown = iter([0, 0.5, 1.6, 1.7, 2.0, 2.5, 3.0, 3.5]), iter([1e-8, 0.4, 0.2, None]), Shown()
     bar = NotebookBar(shown, lambda: next(parts), lambda: next(clock))
     for _ in range(6):
         bar.tick()

@@ -50,7 +50,7 @@ def test_calibration_reads_no_data_and_proposes_what_can_be_written_down(tmp_pat
         ("[datasets.visits]\nthreads = 0", "whole number"),
         ("[datasets.visits]\nlongest_text = 1.5", "whole number"),
         ("[datasets.visits]\ndry_run = 1", "true or false"),
-        ("[datasets.visits]\nspeed = 3", "nothing that can be set"),
+        ("[datasets.visits]\nspeed = 3", "no such setting"),
         ("[datasets.other]\nrows = 3", "no declaration other.toml"),
         ("datasets = 3", "must be tables"),
         ("[datasets", "cannot be read as TOML"),

@@ -23,6 +23,7 @@ from cli.desk import process
 from engines.adapter_postgres import server
 from ledger.postgres_server import LOCKED, PASSWORD, PostgresServer
 from sordino.audit.replayed.distances import exactly
+from sordino.engines.admission import source_columns_of
 from sordino.engines.postgres import Postgres
 from sordino.engines.postgres.dialect import quoted, write
 from sordino.engines.postgres.sources import facts_of
@@ -82,6 +83,18 @@ def test_a_question_is_answered_where_the_data_are(admin: Any) -> None:
         cities = asked.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=1000, delta=0.01).to_arrow()
         assert sorted(cities.column(0).to_pylist()) == [f"city {i}" for i in range(5)]
         assert asked.suggest("visits", epsilon=100, columns=["age"]).bounds
+
+
+def test_a_look_at_the_catalog_says_whether_a_declaration_fits(admin: Any) -> None:
+    assert source_columns_of(declared()) == {"visits": ["patient", "age", "cost", "ward", "city"]}
+    for more, told in (
+        ({"unit": "person"}, "the source has no such column"),
+        ({"columns": {"cost": {"type": "int"}}}, "which is not read as int"),
+        ({"table": "clinic.visit"}, "visit"),
+    ):
+        with pytest.raises(InvalidDeclaration, match=told) as caught:
+            source_columns_of(declared(**more))
+        assert "city 3" not in str(caught.value)
 
 
 def test_public_files_are_sent_along(admin: Any, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_the_message_names_column_value_and_what_was_meant(session: so.Session) 
     "where",
     [
         "ward = 'A'", "ward IN ('A', 'B')", "city = 'Nowhere'", "age = 200", "grade = 1", "grade < 7", "ward < 'D'",
-        "ward LIKE 'D%'", "COALESCE(ward, 'none') = 'none'", "LOWER(ward) = 'intensive'", "ward = NULL", "grade = 2.0",
+        "ward LIKE 'D%'", "COALESCE(ward, 'none') = 'none'", "LOWER(ward) = 'intensive'", "grade = 2.0",
         "ward IS NULL",         "CASE WHEN age > 5 THEN 'old' ELSE 'young' END = 'old'",
     ],
 )  # fmt: skip

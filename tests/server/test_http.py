@@ -264,8 +264,9 @@ def test_all_bodies_are_padded_and_have_the_headers(home: House) -> None:
     for response in found:
         assert len(response.content) % BLOCK == 0
         assert len(response.content) > 0
-        for name, value in HEADERS:
+        for name, value in (*HEADERS, (b"cache-control", b"no-store")):
             assert response.headers.get_list(name.decode()) == [value.decode()]
+        assert len(response.headers.get_list("content-security-policy")) == 1
 
 
 def test_large_bodies_are_refused(home: House) -> None:
@@ -367,3 +368,24 @@ def test_an_edition_tells_when_files_were_written_and_not_what_is_in_them(tmp_pa
     assert edition(dataset) == first
     os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns + 1_000_000))
     assert edition(dataset) != first
+
+
+def test_a_suspended_dataset_answers_nobody_until_its_owner_resumes(home: House) -> None:
+    home.put("owner", "/v1/datasets/visits/policy", {"approval_above": 2})
+    waits = home.post("analyst", "/v1/datasets/visits/questions", {
+        "question": COUNT, "offer": {"epsilon": 3}, "reason": "the yearly report",
+    }).json()  # fmt: skip
+    assert waits["status"] == "waiting"
+    before = len(home.link.asked)
+    assert home.post("owner", "/v1/datasets/visits/suspend").status_code == 204
+    assert home.get("analyst", "/v1/datasets/visits").json()["state"] == "suspended"
+    refused = home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41")
+    assert refused.status_code == 422
+    assert refused.json()["rule"] == "its owner has suspended it: nobody asks for now"
+    decided = home.post("owner", f"/v1/datasets/visits/approvals/{waits['id']}", {"approve": True})
+    assert decided.status_code == 422
+    home.put("owner", "/v1/datasets/visits/policy", {"approval_above": 2})  # new rules do not resume it
+    assert home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").status_code == 422
+    assert len(home.link.asked) == before
+    assert home.post("owner", "/v1/datasets/visits/resume").status_code == 204
+    assert home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").json()["status"] == "answered"

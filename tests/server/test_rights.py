@@ -9,6 +9,7 @@ import pytest
 from server.house import COUNT, House, add, house
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.rights import RIGHTS, Right
+from sordino.server.web.site.static_files import version
 
 SPELLED_OUT = """
 healthz          open
@@ -20,11 +21,24 @@ home_page        open
 login_page       open
 login_form       open
 logout_form      open
+link_page        open
+static           open
+workbench_start              analyst agent          read
+workbench_page               analyst agent          read
+ask_form                     analyst agent          ask
+workbench_study              analyst agent          read
+answer_page                  analyst agent          ask
+answer_file                  analyst agent          ask
+again_form                   analyst agent          ask
+pin_form                     analyst agent          ask
+history_page                 analyst agent          ask
+board_page                   analyst agent          ask
 me               admin owner analyst agent auditor  read
 datasets               owner analyst agent auditor  read
 dataset                owner analyst agent auditor  read
 preview                owner analyst agent auditor  read
 curve                  owner analyst agent auditor  read
+sketch                 owner analyst agent auditor  read
 ask                          analyst agent          ask
 questions                    analyst agent          ask
 question                     analyst agent          ask
@@ -40,6 +54,7 @@ policy                 owner analyst agent auditor  read
 set_policy             owner                        manage
 approvals              owner               auditor  audit
 decide                 owner                        manage
+suspend                owner                        manage
 resume                 owner                        manage
 log                    owner               auditor  audit
 report                 owner               auditor  audit
@@ -52,10 +67,34 @@ add_token        admin owner analyst agent auditor  read
 revoke_token     admin owner analyst agent auditor  read
 metrics          admin                              manage
 mcp                          analyst agent          ask
+theory_page      open
+theory_lesson    open
+owner_page             owner                        manage
+owner_dataset          owner                        manage
+owner_allot            owner                        manage
+owner_take_back        owner                        manage
+owner_rules            owner                        manage
+owner_decide           owner                        manage
+owner_suspend          owner                        manage
+owner_person           owner                        manage
+owner_close_person       owner                        manage
+declare_page           owner                        manage
+declare_form           owner                        manage
+audit_page             owner               auditor  audit
+audit_dataset          owner               auditor  audit
+audit_check            owner               auditor  audit
+audit_checkpoint       owner               auditor  audit
+agents_page            owner               auditor  audit
+agents_connect         owner                        manage
+tokens_page      admin owner analyst agent auditor  read
+tokens_make      admin owner analyst agent auditor  read
+tokens_revoke    admin owner analyst agent auditor  read
+tokens_password  admin owner analyst agent auditor  read
 """
 BODIES = {
     "preview": {"question": COUNT, "offer": {"epsilon": 0.1}},
     "curve": {"question": COUNT, "epsilons": [0.1]},
+    "sketch": {"question": COUNT},
     "ask": {"question": COUNT, "offer": {"epsilon": 0.1}},
     "allot": {"epsilon": 5, "per_question": 1},
     "set_policy": {},
@@ -87,7 +126,8 @@ def test_the_table_is_as_it_is_meant() -> None:
 
 
 def send(home: House, name: str, right: Right, headers: dict[str, str]) -> int:
-    path = right.path.format(dataset="visits", question="0" * 32, analyst="agent", name="nobody", token="none")
+    parts = {"dataset": "visits", "question": "0" * 32, "analyst": "agent", "name": "nobody", "token": "none"}
+    path = right.path.format(**parts, version=version(), file="sordino.css", form="csv")
     accept = {"Accept": "application/json, text/event-stream"} if name == "mcp" else {}
     body = BODIES.get(name) if right.method in ("POST", "PUT") else None
     found = home.http.request(right.method, path, json=body, headers={**headers, **accept}, follow_redirects=False)
@@ -152,6 +192,15 @@ def test_owners_keep_accounts_of_their_own_datasets_only(home: House) -> None:
     assert home.get("ana", "/v1/datasets/visits").status_code == 200
     assert home.http.delete("/v1/people/ana", headers=home.as_("small")).status_code == 204
     assert home.get("ana", "/v1/datasets/visits").status_code == 401
+
+
+def test_only_who_keeps_accounts_makes_tokens_of_others(home: House) -> None:
+    """An analyst who sees the same datasets is no keeper: otherwise anybody could ask, and read, in anybody's name."""
+    for role in (Role.analyst, Role.agent, Role.auditor):
+        for other in ("other", "auditor", "agent", "owner", "admin"):
+            if other != role:
+                assert home.post(role, "/v1/tokens", {"person": other}).status_code == 404, (role, other)
+    assert home.post("owner", "/v1/tokens", {"person": "other"}).status_code == 201
 
 
 def test_a_token_makes_none_that_allows_more(home: House) -> None:

@@ -124,7 +124,7 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
     ("asked", "words"),
     [
         ({"facts": {"region": {"N": 1, "S": 2}}}, "'W' has none"),
-        ({"facts": {"region": {**REGIONS, "X": 1}}}, "no value"),
+        ({"facts": {"region": {**REGIONS, "X": 1}}}, "not a value"),
         ({"facts": {"region": {**REGIONS, "N": -1}}}, "whole number"),
         ({"facts": {"region": {**REGIONS, "N": 1.5}}}, "whole number"),
         ({"facts": {"regoin": REGIONS}}, "Did you mean 'region'"),
@@ -133,7 +133,7 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         ({"facts": [1]}, "by column"),
         ({"facts": {("region", "sex"): {}}}, "order"),
         ({"zeros": [{"sex": "m"}, {"sex": "f"}]}, "no combination"),
-        ({"zeros": [{"sex": "x"}]}, "no value"),
+        ({"zeros": [{"sex": "x"}]}, "not a value"),
         ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}}, "above zero"),
         ({"zeros": [{"sex": "m"}], "ways": 2}, "one table holds all others"),
     ],

@@ -34,7 +34,7 @@ _SERIES_FROM, _SERIES_FROM_ATOMS, _SERIES_FROM_OTHERS = 100, 1000, 10**6
 """The number of uses from which on a Fourier series is tried first: of sampled losses, with atoms, which make a grid's work
 light, and of others, which a grid resolves better as long as its rounding does not tell."""
 _GRID_UNTIL = 10**7
-"""Above so many uses no grid is narrower than the series, even one that misses the accuracy."""
+"""Above this many uses no grid is narrower than the series, even one that misses the accuracy."""
 _LEAST_SPREAD, _MOST_SPREAD = 1e-9, 10.0
 """Losses of another size are left to the grid: exponentials of theirs may overflow."""
 _BISECTIONS = 60

@@ -39,7 +39,7 @@ _BISECTIONS = 25
 
 
 class Way(NamedTuple):
-    """How many uses of each law are large, and a good tilt for the sum with so many."""
+    """How many uses of each law are large, and a good tilt for the sum with this many."""
 
     large: tuple[int, ...]
     tilt: float
@@ -69,11 +69,11 @@ class Split:
         return all(not n or len(law.values) for law, n in zip(self.large, large, strict=True))
 
     def exactly(self, large: tuple[int, ...]) -> tuple[Uses, float]:
-        """The sum of so many large losses and of small ones, and the log of how many ways there are to choose them."""
+        """The sum of this many large losses and of small ones, and the log of how many ways there are to choose them."""
         return self._chosen(large, self.small)
 
     def at_least(self, large: tuple[int, ...]) -> tuple[Uses, float]:
-        """The sum of so many large losses and of any others. In all the ways to choose them: more than is so in truth."""
+        """The sum of this many large losses and of any others. In all the ways to choose them: more than is so in truth."""
         return self._chosen(large, self.laws)
 
     def _chosen(self, large: tuple[int, ...], others: Sequence[Discrete]) -> tuple[Uses, float]:
@@ -199,7 +199,7 @@ class Series:
 class Sizes:
     """Chernoff's bounds for each number of large uses at many tilts: which of them matter. Nothing certified depends on it.
 
-    Rows are numbers of large uses, columns tilts; `exactly` so many, or `at_least`: logs of the bounds at epsilon 0.
+    Rows are numbers of large uses, columns tilts; `exactly` this many, or `at_least`: logs of the bounds at epsilon 0.
     """
 
     cuts: tuple[float, ...]
@@ -334,5 +334,5 @@ def _valley(law: Discrete, tilt: float) -> float:
 
 
 def _log_ways(counts: Sequence[int], large: tuple[int, ...]) -> float:
-    """The log of in how many ways so many of the uses can be chosen."""
+    """The log of in how many ways this many of the uses can be chosen."""
     return sum(math.log(math.comb(count, n)) for count, n in zip(counts, large, strict=True))

@@ -32,7 +32,7 @@ _NEAR = 1.5
 _TRIED = 6
 _OUTSIDE = 1e-7
 _ORDINARY = 16.0
-"""A window of so many deviations cannot be made much shorter."""
+"""A window of this many deviations cannot be made much shorter."""
 _NOISY = 9.0
 """Tilts whose Chernoff bound is larger by more than e to this power are avoided, as rounding would tell."""
 _MOST_SMOOTH = 1.0
@@ -261,7 +261,7 @@ class _Laws:
 
 
 def _views(large: Sequence[tuple[float, int]], cut: float, count: int) -> list[View]:
-    """The views of one law of which, with each tilt, so many uses are large."""
+    """The views of one law of which, with each tilt, this many uses are large."""
     if math.isinf(cut):
         return [View(tilt, count) for tilt, _ in large]
     small = [View(tilt, count - n, to=cut) for tilt, n in large if count > n]
@@ -327,7 +327,7 @@ class _Scan:
 
     @staticmethod
     def near(uses: Uses, log_ways: float, tilt: float) -> _Scan:
-        """Tilts about this one, for a sum that counts in so many ways."""
+        """Tilts about this one, for a sum that counts in this many ways."""
         tilts = np.geomspace(tilt / _NEAR, tilt * _NEAR, _FINE)
         payoffs = tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
         return _Scan(uses, tilts, log_ways + uses.log_moments(tilts) + payoffs)

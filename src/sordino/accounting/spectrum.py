@@ -31,7 +31,7 @@ _MOST_WORK = 2.0**26
 
 _LONG = 6000
 _LESS_SHARP = 2.0
-"""A series of more terms gets a Gaussian so many times wider: it then takes more of the accuracy, and less time."""
+"""A series of more terms gets a Gaussian this many times wider: it then takes more of the accuracy, and less time."""
 
 Complex = npt.NDArray[np.complex128]
 

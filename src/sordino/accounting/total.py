@@ -41,7 +41,7 @@ _MOST_BITS = 10**6
 
 
 def total(parts: Iterable[tuple[Loss, int]]) -> Loss:
-    """The sum of losses, each used so many times; one loss used once is itself."""
+    """The sum of losses, each used this many times; one loss used once is itself."""
     counter: Counter[Loss] = Counter()
     for loss, count in parts:
         for inner, times in loss.parts if isinstance(loss, Total) else ((loss, 1),):

@@ -84,7 +84,7 @@ def _errors(counts: Whole, mechanism: Gaussian | Laplace | None) -> tuple[float,
 
 
 def _answered(totals: Whole, rows: int, mechanism: Gaussian | Laplace | None) -> Whole:
-    """Answers to questions that are true for so many rows, in units of 1/(rows * GRID), as the oracle gives them."""
+    """Answers to questions that are true for this many rows, in units of 1/(rows * GRID), as the oracle gives them."""
     units: Whole = totals * GRID
     if mechanism is None:
         return units

@@ -105,7 +105,7 @@ class _Majority:
 def freedman(
     *, rows: int = 5_000, features: int = 5_000, epsilon: Number = 4, threshold: Number = 0.05, most: int = 30
 ) -> Freedman:
-    """Select features of pure noise by training rows and a holdout of so many rows each; see how accurate it looks.
+    """Select features of pure noise by training rows and a holdout of this many rows each; see how accurate it looks.
 
     The analyst keeps the features whose agreement with the label leans the same way, by at least 1/(2 sqrt(rows)), on
     the training rows and on the holdout, and lets those vote that lean the most on the training rows. `epsilon`,

@@ -161,7 +161,7 @@ class Holdout(SingleUse):
         return float(self._noise.interval(confidence)) + 1 / (2 * (self._accuracy.told - 1))
 
     def guarantee(self, confidence: Number = 0.95, *, questions: int) -> Guarantee:
-        """What holds for all values at once if so many questions are asked, however they depend on the values before.
+        """What holds for all values at once if this many questions are asked, however they depend on the values before.
 
         `sample` is how far they are from the means over the holdout, `population` from those of the population. The
         last is void if the rows are no independent draws from it, or if anything else about them was used to choose
@@ -234,7 +234,7 @@ class Holdout(SingleUse):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A holdout without its rows: what it would be on so many of them."""
+    """A holdout without its rows: what it would be on this many of them."""
 
     threshold: Fraction
     most: int

@@ -37,7 +37,7 @@ class HoldoutAccuracy:
     told: int
 
     def guarantee(self, questions: int, confidence: Number) -> Guarantee:
-        """For all values at once, if so many questions are asked at most."""
+        """For all values at once, if this many questions are asked at most."""
         k, failure = whole_number("questions", questions, _MOST_QUESTIONS), failure_of(confidence)
         sample = min(1.0, self._sample(k, failure) * _MARGIN)
         ways = {"pure": self._pure(k, failure), "counting": self._counting(k, failure)}

@@ -59,7 +59,7 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class Certain:
-    """The noise of a mechanism that answers means over so many rows; all numbers are rounded up."""
+    """The noise of a mechanism that answers means over this many rows; all numbers are rounded up."""
 
     mechanism: Gaussian | Laplace
     rows: int

@@ -16,7 +16,7 @@ def places(width: float) -> int:
 
 
 def rounded(value: float, decimals: int = _LEAST) -> str:
-    """The nearest value with so many decimals.
+    """The nearest value with this many decimals.
 
     Example:
         >>> rounded(0.29917176), rounded(0.9), rounded(1.0)
@@ -26,7 +26,7 @@ def rounded(value: float, decimals: int = _LEAST) -> str:
 
 
 def rounded_up(value: float, decimals: int = _LEAST) -> str:
-    """The next value with so many decimals that is not smaller.
+    """The next value with this many decimals that is not smaller.
 
     Example:
         >>> rounded_up(0.06950643), rounded_up(0.5)

@@ -219,7 +219,7 @@ class StatisticalQueries(SingleUse):
 
 
 def _within(budget: Budget, noise: NoiseName, questions: int, rows: int, step: Fraction) -> Gaussian | Laplace:
-    """The least noise of which so many answers fit into the budget."""
+    """The least noise of which this many answers fit into the budget."""
     meter = TwoMeterFilter(budget)
     reach = Fraction(1, rows)
     if noise == "gaussian":

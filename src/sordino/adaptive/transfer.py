@@ -62,7 +62,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Plan:
-    """All ways of answering so many questions, the best error on the population that each can promise.
+    """All ways of answering this many questions, the best error on the population that each can promise.
 
     Example:
         >>> found = plan(100_000, 1_000)
@@ -110,7 +110,7 @@ def plan(
 def guarantee(
     mechanism: Gaussian | Laplace, rows: int, questions: int, confidence: Number = 0.95, *, method: str = "conditional"
 ) -> Guarantee:
-    """What so many answers through this noise are certainly good for.
+    """What this many answers through this noise are certainly good for.
 
     Example:
         >>> found = guarantee(Gaussian(0.01, step=1e-9), rows=100_000, questions=1_000)
@@ -126,7 +126,7 @@ def guarantee(
 
 
 def best_noise(rows: int, questions: int, confidence: Number = 0.95, *, noise: NoiseName = "gaussian") -> Gaussian | Laplace:
-    """The noise, on the lattice of means over so many rows, with about the least error on the population."""
+    """The noise, on the lattice of means over this many rows, with about the least error on the population."""
     n, k = whole_number("rows", rows, _MOST_ROWS), whole_number("questions", questions, _MOST_QUESTIONS)
     _expect_noise(noise)
     return _best_mechanism(THEOREMS[-1], noise, n, k, failure_of(confidence))

@@ -15,7 +15,7 @@ from sordino.privacy.notebook import meter
 
 __all__ = ["KNOWN", "NotebookBar", "notebook_bar"]
 
-_PATIENCE, _TICK = 1.0, 0.25
+_PATIENCE, _TICK = 1.5, 0.25
 """Seconds until the bar appears, and between its moves."""
 KNOWN = 0.005
 """Below this part an engine's estimate says nothing yet: it counts rows that it expects far too many of."""

@@ -21,7 +21,7 @@ _BLUE, _GREY, _DARK = "#3b6ea5", "#8a8a8a", "#333333"
 _TEN = ("#4c78a8", "#f58518", "#e45756", "#72b7b2", "#54a24b", "#eeca3b", "#b279a2", "#ff9da6", "#9d755d", "#bab0ac")
 _WIDTH, _HEIGHT = 460, 260
 _FEW, _SHORT = 12, 14
-"""Up to so many keys of so many letters stand side by side; others are listed from top to bottom."""
+"""Up to this many keys of this many letters stand side by side; others are listed from top to bottom."""
 _MANY = 40
 MOST = 200
 """More listed groups are not drawn."""

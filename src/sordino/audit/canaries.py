@@ -213,7 +213,7 @@ def _judged(
 
 
 def certified_epsilon(correct: int, guesses: int, canaries: int, delta: float, confidence: float, digits: int = 40) -> float:
-    """The largest epsilon that so many right guesses refute, at the confidence; 0 if none. Privacy: canaries.md."""
+    """The largest epsilon that this many right guesses refute, at the confidence; 0 if none. Privacy: canaries.md."""
     if not guesses or not _refuted(0.0, correct, guesses, canaries, delta, confidence):
         return 0.0
     low, high = 0.0, 1.0
@@ -227,7 +227,7 @@ def certified_epsilon(correct: int, guesses: int, canaries: int, delta: float, c
 
 
 def _refuted(epsilon: float, correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> bool:
-    """Whether an (epsilon, delta)-private run lets so many guesses be right with a chance below 1 - confidence only."""
+    """Whether an (epsilon, delta)-private run lets this many guesses be right with a chance below 1 - confidence only."""
     from scipy.special import bdtrc
 
     chance = 1 / (1 + math.exp(-epsilon))

@@ -27,7 +27,7 @@ _LEAST_ROWS, _LEAST_FEATURES, _MOST = 1_117, 100, 10**6
 _ERRORS = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5))
 _SHOWN, _MANY = 5, 10**8
 _SCALE, _DEVIATIONS = Fraction(5, 100), 3
-"""Bars end at a multiple of the first, but not before 60 %; so many standard deviations are no chance."""
+"""Bars end at a multiple of the first, but not before 60 %; this many standard deviations are no chance."""
 _TRY = "--rows 10000 --features 5000"
 _MOST_CELLS = 2 * 10**8
 """Rows times features; three times as many bytes are drawn."""

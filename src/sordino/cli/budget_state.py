@@ -68,7 +68,7 @@ def show(
 
 
 def standing_of(dataset: Dataset, analyst: str | None = None, last: int | None = None) -> Standing:
-    """How the budget of a dataset stands now, with so many of the last charges (None: all)."""
+    """How the budget of a dataset stands now, with this many of the last charges (None: all)."""
     from sordino.accounting.charge import NOTHING
     from sordino.ledger.receipt import checked_analyst
     from sordino.ledger.state import Tally

@@ -26,6 +26,7 @@ from sordino.cli import (
     serve,
     suggest,
     synthesize,
+    workbench,
 )
 from sordino.cli.outcome import EXIT_CODES, exit_code
 from sordino.cli.streams import say
@@ -35,7 +36,7 @@ __all__ = ["app"]
 
 _ORDER = (
     "init", "check", "suggest", "preview", "query", "marginals", "synthesize", "budget", "ledger", "receipt", "report",
-    "explain", "plan", "audit", "serve", "mcp", "schema", "docs", "version",
+    "explain", "plan", "audit", "workbench", "serve", "mcp", "schema", "docs", "version",
 )  # fmt: skip
 _OTHER_WORDS = {
     **dict.fromkeys(("ask", "sql", "select", "run"), 'query visits.toml "SELECT ..." --epsilon 0.1'),
@@ -148,6 +149,7 @@ app.command("report", short_help="Write the page for a data-protection officer."
 app.add_typer(explain.app, name="explain", short_help="Explain a mechanism, with numbers and a picture.")
 app.command("plan", short_help="Plan a budget for many questions.")(plan.plan)
 app.add_typer(audit.app, name="audit", short_help="Audit a claim of privacy: of a function, a query, or the zoo.")
+app.command("workbench", short_help="Ask your own tables in a browser.")(workbench.workbench)
 app.command("serve", short_help="Lend the datasets of a folder to analysts, over HTTP.")(serve.serve)
 app.command("mcp", short_help="Give an agent tools to ask, over standard input and output.")(mcp.mcp)
 app.command("schema", short_help="Print the schema of declarations, for editors.")(check.schema)

@@ -45,7 +45,7 @@ app = typer.Typer(
 
 _MOST_SAMPLES = 1000
 _FARTHEST = 10**6
-"""Further from zero than so many scales the axis counts from the true value."""
+"""Further from zero than this many scales the axis counts from the true value."""
 
 Epsilon = Annotated[str, typer.Option(metavar="NUMBER", help="The epsilon of one answer, such as 0.5.")]
 Sensitivity = Annotated[str, typer.Option(metavar="NUMBER", help="How far one person can move the exact value.")]

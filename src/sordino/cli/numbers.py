@@ -63,7 +63,7 @@ def tiny(text: str, option: str) -> Fraction:
 
 
 def digits_below(value: Fraction | float, digits: int = 4) -> Fraction:
-    """The largest number of so many decimal digits that is not above the value.
+    """The largest number of this many decimal digits that is not above the value.
 
     Example:
         >>> digits_below(Fraction(2, 3))
@@ -73,7 +73,7 @@ def digits_below(value: Fraction | float, digits: int = 4) -> Fraction:
 
 
 def rounded_up(value: Fraction | float, digits: int = 4) -> str:
-    """A text of so many digits that is never below the value, a float being read to twelve digits.
+    """A text of this many digits that is never below the value, a float being read to twelve digits.
 
     Example:
         >>> rounded_up(Fraction(2, 3)), rounded_up(0.1), rounded_up(1e-6), rounded_up(5294.6), rounded_up(Fraction(10**9))
@@ -83,7 +83,7 @@ def rounded_up(value: Fraction | float, digits: int = 4) -> str:
 
 
 def rounded_down(value: Fraction | float, digits: int = 4) -> str:
-    """A text of so many digits that is never above the value, a float being read to twelve digits.
+    """A text of this many digits that is never above the value, a float being read to twelve digits.
 
     Example:
         >>> rounded_down(Fraction(2, 3)), rounded_down(0.1)

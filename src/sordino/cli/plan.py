@@ -56,7 +56,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Offer:
-    """By one way of adding up: so many questions fit, each of which alone is (epsilon, delta)-private by this noise.
+    """By one way of adding up: this many questions fit, each of which alone is (epsilon, delta)-private by this noise.
 
     `queries` is None where it would take too long to work out.
     """
@@ -121,7 +121,7 @@ def plan(
 
 
 def each_of(queries: int, budget: Budget, sensitivity: Fraction, kinds: Sequence[str]) -> list[Offer]:
-    """What each of so many questions may have: for each noise by basic composition, by the ledger, as a fixed list."""
+    """What each of this many questions may have: for each noise by basic composition, by the ledger, as a fixed list."""
     from sordino.accounting.filters import TwoMeterFilter
 
     if not 1 <= queries <= _MOST_QUERIES:
@@ -230,7 +230,7 @@ def _largest(good: Callable[[Fraction], bool], low: Fraction, high: Fraction) ->
 
 
 def _fixed_epsilon(budget: Budget, queries: int, adaptive: Fraction) -> Fraction | None:
-    """The epsilon of each of so many Laplace answers whose certified sum fits; None if that takes too long."""
+    """The epsilon of each of this many Laplace answers whose certified sum fits; None if that takes too long."""
     from sordino.accounting.calibrate import smallest_scale
     from sordino.privacy.loss import LaplaceLoss
 

@@ -20,7 +20,7 @@ from sordino.errors import InvalidInput
 if TYPE_CHECKING:
     from sordino.server.settings import ServedDataset
 
-__all__ = ["serve"]
+__all__ = ["lend", "serve"]
 
 
 def serve(
@@ -53,7 +53,21 @@ def serve(
     if unset:
         rule = f"{SETTINGS} says no answer_time for {', '.join(unset)}"
         raise InvalidInput(str(folder), rule, f"Run `sordino serve {folder} --calibrate`, and write what it proposes.")
-    _serve(folder, datasets, state or folder / ".server", host, port, tls_certificate, tls_key)
+    state = state or folder / ".server"
+    from sordino.server.web_process import web
+
+    process = web()
+    token = process.first_token(_private(state))
+    if token is not None:
+        say(token)
+        note("This is the token of the first account, `owner`. It is shown this once.")
+    lend(folder, datasets, state, host, port, tls_certificate, tls_key)
+
+
+def _private(state: Path) -> Path:
+    from sordino.server.wire import private_folder
+
+    return private_folder(state)
 
 
 def _calibrate(folder: Path, datasets: Sequence[ServedDataset], rows: int) -> None:
@@ -70,32 +84,26 @@ def _calibrate(folder: Path, datasets: Sequence[ServedDataset], rows: int) -> No
         )
 
 
-def _serve(
+def lend(
     folder: Path,
     datasets: Sequence[ServedDataset],
     state: Path,
     host: str,
     port: int,
-    certificate: Path | None,
-    key: Path | None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    own: bool = False,
 ) -> None:
+    """Run the processes until this one is told to end. `own`: for oneself, without an identity provider or a log."""
     from sordino.server.settings import identity_provider
     from sordino.server.supervisor import Supervisor, socket_of
-    from sordino.server.web_process import web
-    from sordino.server.wire import private_folder
 
-    process = web()
-    private_folder(state)
-    token = process.first_token(state)
-    if token is not None:
-        say(token)
-        note("This is the token of the first account, `owner`. It is shown this once.")
     sockets = Path(tempfile.mkdtemp(prefix="sordino-"))  # a short path: those of sockets have at most 107 bytes
     try:
         settings = {
             "sockets": {one.name: str(socket_of(sockets, one.name)) for one in datasets}, "state": str(state),
             "host": host, "port": port, "certificate": None if certificate is None else str(certificate),
-            "key": None if key is None else str(key), "oidc": identity_provider(folder),
+            "key": None if key is None else str(key), "oidc": None if own else identity_provider(folder), "quiet": own,
         }  # fmt: skip
         command = [sys.executable, "-m", "sordino.server.web_process", json.dumps(settings)]
         supervisor = Supervisor.over(folder, datasets, sockets, state, command, note)

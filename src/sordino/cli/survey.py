@@ -159,7 +159,7 @@ def _spread(response: RandomizedResponse) -> Fraction:
 
 
 def _half_width(spread: Fraction, persons: int) -> float:
-    """The 95 % error of so many answers."""
+    """The 95 % error of this many answers."""
     return _z() * math.sqrt(spread / persons)
 
 

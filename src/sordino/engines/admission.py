@@ -55,7 +55,8 @@ def _of_database(table: Table) -> list[str]:
     if source.files is not None:  # only Spark itself could tell, by reading them
         return [*table.columns]
     schema = import_module(f"sordino.engines.{engine_of(source)}.schema")
-    tables: dict[str, Fields] = schema.tables_of(source.address or "spark", source.table)
+    more = [source.password_file] if source.kind == "postgres" else []
+    tables: dict[str, Fields] = schema.tables_of(source.address or "spark", source.table, *more)
     wanted = (name_parts(source.table or "") or [""])[-1].casefold()
     fields = next((each for place, each in tables.items() if (name_parts(place) or [""])[-1].casefold() == wanted), None)
     if fields is None:

@@ -19,7 +19,7 @@ _AGAIN = 0.05
 
 
 class TimedRun(Protocol):
-    """What runs one statement for so many seconds at most."""
+    """What runs one statement for this many seconds at most."""
 
     def __call__(self, statement: Statement, deadline: float | None = None) -> Exact:
         """The exact sums, or EngineFailed."""
@@ -27,7 +27,7 @@ class TimedRun(Protocol):
 
 @contextlib.contextmanager
 def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[None]:
-    """Within, `stop` is called after so many seconds, and again until the end; never once it was left."""
+    """Within, `stop` is called after this many seconds, and again until the end; never once it was left."""
     if seconds is None:
         yield
         return
@@ -49,7 +49,7 @@ def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[N
 
 
 def within(run: TimedRun, seconds: float | None) -> Run:
-    """What runs the statements of one question, which take so many seconds together at most, counted from the first."""
+    """What runs the statements of one question, which take this many seconds together at most, counted from the first."""
     if seconds is None:
         return run
     end: list[float] = []

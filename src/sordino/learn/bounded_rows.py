@@ -91,7 +91,7 @@ def noisy_moments(rows: Floats, bound: float, mu: Fraction) -> Floats:
     """The matrix of second moments, sum of row (outer) row, with symmetric noise; mu-Gaussian-private as above.
 
     Privacy: one row adds z (outer) z, whose upper triangle has L2 norm at most |z|^2, in whole numbers. Products and their
-    sums over so many rows stay below 2^53, so that they are exact in floats.
+    sums over this many rows stay below 2^53, so that they are exact in floats.
     """
     whole, width = on_lattice(rows, bound), rows.shape[1]
     total = sum((np.rint(part.T @ part).astype(np.int64) for part in _parts(whole)), np.zeros((width, width), np.int64))

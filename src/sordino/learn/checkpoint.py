@@ -56,7 +56,7 @@ def load_checkpoint(path: Path, model: Any, optimizer: Any) -> Mark:
         mark = Mark(**kept["mark"])
         same = _digest(kept["model"]) == mark.model
     except Exception as error:
-        rule = f"it is no checkpoint ({type(error).__name__})"
+        rule = f"it is not a checkpoint ({type(error).__name__})"
         raise InvalidInput(repr(str(path)), rule, "Pass the path that train() was given.") from None
     if not same:
         raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")

@@ -48,9 +48,9 @@ class Reading:
 class Stream:
     """Adds up whole numbers (counts, or sums on a lattice) that arrive step by step, and tells the noisy total after each.
 
-    With a `horizon` it ends after so many steps; without, it goes on in blocks of doubling length. `width` makes each number
-    a vector. `bands` keeps only so many steps in memory, at some more error; if a person's steps are at least `bands` apart
-    (`spacing`), several steps cost the root of their number instead of the number.
+    With a `horizon` it ends after this many steps; without, it goes on in blocks of doubling length. `width` makes each
+    number a vector. `bands` keeps only this many steps in memory, at some more error; if a person's steps are at least
+    `bands` apart (`spacing`), several steps cost the root of their number instead of the number.
 
     Example:
         >>> visits = Stream(epsilon=1, delta=1e-6, horizon=365)
@@ -183,7 +183,7 @@ class _Block:
         return self._spread
 
     def variance(self, steps: int) -> float:
-        """Of the total after so many steps: the noise passes through the running sum of R^-1."""
+        """Of the total after this many steps: the noise passes through the running sum of R^-1."""
         sd: float = float(self.mechanism.scale) / 2**_BITS
         return float(sd**2 * np.square(np.cumsum(self._inverse()[:steps])).sum())
 

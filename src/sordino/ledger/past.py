@@ -125,7 +125,7 @@ class Past:
         return self._segment[1]
 
     def _at(self, position: int) -> tuple[Entry, Link]:
-        """The checkpoint so many before the newest."""
+        """The checkpoint this many before the newest."""
         while len(self._checkpoints) <= position:
             before = self._checkpoints[-1][0].facts["before"]
             link = Link(before["sequence"], before["hash"])

@@ -195,7 +195,7 @@ class PostgresStore:
         return (Row(*row) for row in self._paged("sequence, text, hash FROM sordino.entries", after, _ENTRIES, until))
 
     def _paged(self, what: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Rows by their numbers, so many at a time."""
+        """Rows by their numbers, this many at a time."""
         statement = f"SELECT {what} WHERE ledger = %s AND sequence > %s AND sequence <= %s ORDER BY sequence LIMIT %s"
         last = 2**63 - 1 if until is None else until
         while True:

@@ -27,7 +27,7 @@ from sordino.ledger.state import Payment
 from sordino.ledger.store import Store
 from sordino.privacy.exact import show
 
-__all__ = ["Checkpoint", "Proof", "PublicLog", "VerifyingKey", "findings"]
+__all__ = ["Checkpoint", "Proof", "PublicLog", "VerifyingKey", "findings", "fork_findings"]
 
 _NAME = "sordino-ledger-"
 _ED25519 = b"\x01"
@@ -297,7 +297,7 @@ def _findings(proof: Proof, key: VerifyingKey, older: Checkpoint | None) -> Iter
             yield f"entry {number} is not in the log, or was changed"
     yield from _about_entries(proof)
     if older is not None:
-        yield from _forked(proof, older, key)
+        yield from _forked(now, proof.since, proof.path, older, key)
 
 
 def _about_entries(proof: Proof) -> Iterator[str]:
@@ -312,13 +312,22 @@ def _about_entries(proof: Proof) -> Iterator[str]:
         yield "there is an answer, and none was recorded"
 
 
-def _forked(proof: Proof, older: Checkpoint, key: VerifyingKey) -> Iterator[str]:
-    now = proof.checkpoint
+def fork_findings(
+    now: Checkpoint, path: Sequence[bytes], older: Checkpoint, key: VerifyingKey
+) -> Sequence[str]:  # fmt: skip
+    """All that speaks against a log continuing an older checkpoint of it, in words; `path` is what shows that it does."""
+    unsigned = [] if now.signed_by(key) else ["the signature of its checkpoint does not fit"]
+    return [*unsigned, *_forked(now, older.size, path, older, key)]
+
+
+def _forked(
+    now: Checkpoint, since: int, path: Sequence[bytes], older: Checkpoint, key: VerifyingKey
+) -> Iterator[str]:  # fmt: skip
     if not older.signed_by(key):
         yield "the older checkpoint is not of this log, or its signature does not fit"
     elif older.size > now.size:
         yield f"the log was cut short: it had {older.size} entries, and now has {now.size}"
-    elif older.size != now.size and older.size != proof.since:
+    elif older.size not in (now.size, since):
         yield f"it does not show that it continues the {older.size} entries of the older checkpoint; ask for it with --since"
-    elif not continues(older.size, older.root, now.size, now.root, proof.path if older.size != now.size else ()):
+    elif not continues(older.size, older.root, now.size, now.root, path if older.size != now.size else ()):
         yield "the log was forked: it does not continue the older checkpoint"

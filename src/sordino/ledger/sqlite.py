@@ -233,7 +233,7 @@ class SqliteStore:
             yield Row(sequence, text, hash_)
 
     def _paged(self, statement: str, after: int, most: int, until: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Rows by their numbers, so many at a time: who reads them all at once would keep writers out meanwhile."""
+        """Rows by their numbers, this many at a time: who reads them all at once would keep writers out meanwhile."""
         last = 2**63 - 1 if until is None else until
         while True:
             found = self._rows(statement, (after, last, most))

@@ -32,7 +32,7 @@ from sordino.privacy.loss import FiniteLoss
 __all__ = ["MOST_CELLS", "Frequency", "persons_checked"]
 
 MOST_CELLS = 2**26
-"""Up to so many different reports are counted one by one: a table of half a gigabyte."""
+"""Up to this many different reports are counted one by one: a table of half a gigabyte."""
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -136,7 +136,7 @@ class HeavyHitters:
 
     @classmethod
     def calibrated(cls, *, epsilon: Number, bits: int, persons: int, most: int = 32, text: bool = False) -> Self:
-        """The search that finds the smallest shares among so many persons, epsilon-differentially private."""
+        """The search that finds the smallest shares among this many persons, epsilon-differentially private."""
         odds, n = odds_below(epsilon), persons_checked(persons)
         checked_length(bits, text=text)
         _check_most(most)
@@ -171,7 +171,7 @@ class HeavyHitters:
         return FiniteLoss(*((*side, rest) if rest else side for side in sides))
 
     def least_share(self, persons: int) -> float:
-        """About the smallest share of so many persons that is found 19 times out of 20; 1: nothing is found."""
+        """About the smallest share of this many persons that is found 19 times out of 20; 1: nothing is found."""
         return min(1.0, least_share(self.levels, self.odds, self.values, persons_checked(persons), self.most))
 
     def variance(self, persons: int, share: Number = 0) -> Fraction:

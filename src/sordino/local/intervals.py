@@ -123,7 +123,7 @@ class SupportLaw:
         return found
 
     def _both_kinds(self, counts: Floats, having: Floats) -> Floats:
-        """The same if it is true of so many, a whole number."""
+        """The same if it is true of this many, a whole number."""
         from scipy.special import betainc, gammaln
 
         (own, other), (not_own, _) = self._both

@@ -121,7 +121,7 @@ Prefixes = npt.NDArray[np.uint64]
 Words = npt.NDArray[np.uint64]
 
 LONGEST = 48
-"""Longer prefixes are folded to so many bits, by a fixed linear map, before they are hashed."""
+"""Longer prefixes are folded to this many bits, by a fixed linear map, before they are hashed."""
 
 _TABLE_BYTES = 1 << 25
 _FAR = [(0x9E3779B97F4A7C15 * (2 * i + 1) % 2**64) >> 16 for i in range(64 - LONGEST)]

@@ -150,7 +150,7 @@ class Protocol(Plug):
         """The exact variance of an estimate, given the true answers."""
 
     def estimate_from_counts(self, answers: int, counts: Counts, confidence: Number, *, population: bool = False) -> Any:
-        """Estimates and intervals from the supports among so many reports."""
+        """Estimates and intervals from the supports among this many reports."""
 
     def to_json(self) -> str:
         """The exact stored form, which travels with every collection of reports."""

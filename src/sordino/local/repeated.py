@@ -169,7 +169,7 @@ class Repeated:
         return _slope(self.first) / _slope(self.permanent)
 
     def loss(self, reports: int | float = 1) -> FiniteLoss:
-        """The privacy loss of so many reports about one value; math.inf for any number of them.
+        """The privacy loss of this many reports about one value; math.inf for any number of them.
 
         Exact for few reports, else that of the permanent answer, which is more.
         """

@@ -28,7 +28,7 @@ _LARGEST = 101
 
 
 def shuffled(report: Any, persons: int) -> ShuffledLoss | ShuffledBinaryLoss:
-    """The loss of the reports of so many persons, shuffled; `report` is their protocol, or the loss of one report.
+    """The loss of the reports of this many persons, shuffled; `report` is their protocol, or the loss of one report.
 
     Privacy: for one person's answer replaced, towards whoever sees the shuffled reports, if at least `persons` persons send
     one report each by the same protocol. Towards the shuffler the loss stays that of one report.

@@ -140,7 +140,7 @@ class AboveThreshold(SingleUse):
         return steps + self.question_noise.steps(source) >= self.__secret
 
     def interval(self, confidence: Number = 0.95, *, questions: int) -> float:
-        """With at least that probability, each of so many answers is right for values this far from the threshold.
+        """With at least that probability, each of this many answers is right for values this far from the threshold.
 
         Half of what may fail is given to the noise on the threshold, half to that on the values.
         """

@@ -19,7 +19,7 @@ __all__ = ["bernoulli_lanes"]
 Lanes = npt.NDArray[np.uint64]
 
 _TOGETHER = 8
-"""After so many digits most words have no open lane left, and only the others go on."""
+"""After this many digits most words have no open lane left, and only the others go on."""
 
 
 def bernoulli_lanes(probability: Fraction, count: int, bits: Bits) -> Lanes:

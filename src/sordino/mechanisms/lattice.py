@@ -51,7 +51,7 @@ class Lattice:
         raise InvalidInput(show(value), f"a {type(value).__name__} is not a number", hint)
 
     def values(self, steps: Steps) -> Any:
-        """The numbers that so many steps are: integers for a whole step, else the nearest floats."""
+        """The numbers that this many steps are: integers for a whole step, else the nearest floats."""
         if isinstance(steps, list):
             return [self._value(k) for k in steps]
         if isinstance(steps, int):

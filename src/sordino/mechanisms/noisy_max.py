@@ -210,7 +210,7 @@ class NoisyMax:
         return width
 
     def _worst_tail(self, steps: int, options: int) -> arb:
-        """The largest probability of an option so many steps or more below the best: if all others are just there."""
+        """The largest probability of an option this many steps or more below the best: if all others are just there."""
         weight = ball(-self.rate * steps).exp()
         if self.method == "exponential":
             return 1 - 1 / (1 + (options - 1) * weight)

@@ -162,7 +162,7 @@ class RandomizedResponse:
         return estimate(values, *self.coefficients, confidence)
 
     def interval(self, confidence: Number = 0.95, *, answers: int) -> float:
-        """The half-width of an estimated proportion from so many answers, at worst."""
+        """The half-width of an estimated proportion from this many answers, at worst."""
         if isinstance(answers, bool) or not isinstance(answers, int) or answers < 1:
             raise InvalidInput(f"answers={show(answers)}", "there must be at least one answer", "Pass how many answer.")
         return half_width(answers, self.coefficients[0], confidence)

@@ -24,7 +24,9 @@ def find(kind: str, name: str, known: Iterable[str], hint: str, otherwise: str =
     near = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
     meant = f"Did you mean {names[near[0]]!r}? " if near else otherwise
     listed = ", ".join(sorted(names.values())[:20]) or "none"
-    raise InvalidInput(f"{kind} {name!r}", f"no such {kind} is declared", f"{meant}Declared: {listed}. {hint}".strip())
+    hint = f"{meant}Declared: {listed}. {hint}".strip()
+    error = InvalidInput(f"{kind} {name!r}", f"no such {kind} is declared", hint)
+    raise error.about(word=name, instead=names[near[0]] if near else "")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from sordino.query.having import check_having, check_order
 from sordino.query.meaning.expressions import typed
 from sordino.query.meaning.listed import expect_listed_keys
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Plan", "PricePoint", "make_plan", "price_curve"]
 
 _MOST_ROWS, _MOST_GROUPS = 2**20, 2**19
 _MOST_SQL = 2**22
@@ -165,8 +165,63 @@ class Plan:
         return f"Plan({tables}, {len(self.sums)} sums, {len(self.drawn)} columns of draws, {self.charge})"
 
 
+@dataclass(frozen=True)
+class _Bound:
+    """A query bound to the declaration: all that a plan has before it has a price, so that many prices can be tried."""
+
+    query: tree.Query
+    rows: Asked
+    keys: tuple[Key, ...]
+    who: Contribution
+    others: list[Release]
+    sums: dict[Norm, _Summed]
+    asked: dict[Family, list[Release]]
+
+    def priced(self, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
+        """The best price for an offer, and in words why; bounds and measures of the offer are those that it was bound by."""
+        return best_price(self.asked, cost, meter, _errors(self.query, cost), _widths(self.query, cost))
+
+
+@dataclass(frozen=True)
+class PricePoint:
+    """What a question would cost and be like at one offer."""
+
+    price: Price
+    errors: dict[str, float | None]
+    budget: BudgetShare
+
+
+def price_curve(query: tree.Query, dataset: Dataset, costs: Sequence[Cost], meter: TwoMeterFilter) -> list[PricePoint]:
+    """Prices of one question at many offers that differ in epsilon only: it is bound once, and priced many times."""
+    if len({replace(cost, epsilon=Fraction(1)) for cost in costs if cost.epsilon is not None}) > 1:
+        raise ValueError("these offers differ in more than epsilon")
+    bound, points = _bound(query, dataset, costs[0]), []
+    for cost in costs:
+        best, _ = bound.priced(cost, meter)
+        points.append(PricePoint(best, _errors(query, cost)(best), BudgetShare.of(best.charge, meter)))
+    return points
+
+
 def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
     """The plan of a query at a cost, for what the meter still allows."""
+    bound = _bound(query, dataset, cost)
+    best, note = bound.priced(cost, meter)
+    rows, keys, whose = bound.rows, bound.keys, bound.rows.whose
+    statement, norm = None, _NORMS[best.family]
+    terms, measure = bound.sums[norm].terms, bound.sums[norm].measure
+    selections = [release.quota for release in bound.others if isinstance(release, Keys)]
+    if terms or selections or measure is not None:
+        values = {name: value.copy() for name, value in bound.sums[norm].values.items()}
+        lines = rows.lines([key.sql for key in keys], values, with_nobody=measure is not None and measure.nobody)
+        statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
+    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
+    plan = Plan(query, whose, cost, keys, bound.who, best, statement, note, BudgetShare.of(best.charge, meter), unread)
+    _expect_small(plan)
+    return plan
+
+
+def _bound(query: tree.Query, dataset: Dataset, cost: Cost) -> _Bound:
+    """A query bound to the declaration, with the bounds and measures of an offer; whatever is wrong with it is refused."""
     if query.sets is not None:
         rule = "CUBE, ROLLUP and GROUPING SETS are planned as a workload"
         raise InvalidInput("sets of keys", rule, "Ask a session, or group by a plain list of keys.")
@@ -203,19 +258,7 @@ def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFi
         beyond = [] if measure is None else [Beyond("beyond", who, measure.unit, None, measure)]
         all_ = [*sums[norm].releases, *others, *beyond]
         asked[family] = [_divided(release, query, all_) if isinstance(release, Drawn) else release for release in all_]
-    best, note = best_price(asked, cost, meter, _errors(query, cost), _widths(query, cost))
-
-    statement, norm = None, _NORMS[best.family]
-    terms, measure = sums[norm].terms, sums[norm].measure
-    if terms or private or measure is not None:
-        values = {name: value.copy() for name, value in sums[norm].values.items()}
-        lines = rows.lines(key_cells, values, with_nobody=measure is not None and measure.nobody)
-        selections = [release.quota for release in others if isinstance(release, Keys)]
-        statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
-    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
-    plan = Plan(query, whose, cost, keys, who, best, statement, note, BudgetShare.of(best.charge, meter), unread)
-    _expect_small(plan)
-    return plan
+    return _Bound(query, rows, keys, who, others, sums, asked)
 
 
 @dataclass(frozen=True)

@@ -278,8 +278,8 @@ class Table:
 class Dataset:
     """The declared tables and what all answers about them together may reveal.
 
-    `reserved_delta` is the part of the budget's delta that is kept for selecting private keys (`key_delta` in TOML): unless
-    told, half of it where a protected table has text that is no category, else nothing. One table is declared by its
+    `reserved_delta` is the part of the budget's delta that is kept for selecting private keys (`key_delta` in TOML).
+    Default: half of it where a protected table has text that is no category, else nothing. One table is declared by its
     source and the arguments of `Table.declare`; several by `tables`, each a `Table` or the same keys as in TOML.
 
     Example:

@@ -39,7 +39,7 @@ class Calibration:
 
 
 def calibrate(dataset: Dataset, served: ServedDataset, rows: int, folder: Path) -> Calibration:
-    """Measure on so many made-up rows, with a ledger of its own on the disk of `folder`."""
+    """Measure on this many made-up rows, with a ledger of its own on the disk of `folder`."""
     budget = dataset.budget
     plenty = made_up(dataset, rows).with_budget(Budget(10_000, budget.delta if budget is not None else 0))
     warm_up(dataset)

@@ -119,7 +119,7 @@ class Overruns:
 
 
 def bits_told(questions: int, overruns: int) -> float:
-    """How many bits the ticks of so many questions can tell at most, with at most so many overruns (clock.md, Theorem 2).
+    """The most bits that the ticks of this many questions can tell, with at most this many overruns (clock.md, Theorem 2).
 
     Example:
         >>> bits_told(1000, 0), round(bits_told(1000, 3), 1)

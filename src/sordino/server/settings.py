@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.server.clock import checked_answer_time
 
-__all__ = ["SETTINGS", "ServedDataset", "identity_provider", "served"]
+__all__ = ["OWN_ANSWER_TIME", "SETTINGS", "ServedDataset", "identity_provider", "served"]
 
 SETTINGS = "serve.toml"
+OWN_ANSWER_TIME = 1.0
+"""Seconds, where one declaration is served to its own owner and nothing is set: no time is hidden from oneself."""
 _MOST = {"threads": 1024, "longest_text": 65_536, "rows": 100_000_000}
 
 
@@ -46,11 +48,17 @@ class ServedDataset:
 
 
 def served(folder: Path) -> list[ServedDataset]:
-    """The datasets of a folder: every declaration in it, with what `serve.toml` says of it."""
+    """The datasets of a folder: every declaration in it, with what `serve.toml` says of it; or that of one declaration."""
+    if folder.is_file():
+        found = _dataset(folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {}))
+        return [found if found.answer_time is not None else replace(found, answer_time=OWN_ANSWER_TIME)]
     if not folder.is_dir():
         rule, hint = "there is no such folder", "Pass the folder of your declarations."
         if folder.is_file():
-            rule, hint = "it is a file, and all declarations of a folder are served", f"Pass its folder: {folder.parent}."
+            rule, hint = (
+                "it is a file, and all declarations of a folder are served",
+                f"Pass its folder, {show(str(folder.parent))}.",
+            )
         raise InvalidDeclaration(show(str(folder)), rule, hint)
     declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
     if not declarations:
@@ -87,7 +95,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
     found = _read(path)
     if strange := sorted(found.keys() - {"datasets", "oidc"}):
-        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "this is nothing that can be set", "Known: datasets, oidc.")
+        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, oidc.")
     datasets = found.get("datasets", {})
     if not isinstance(datasets, dict) or not all(isinstance(each, dict) for each in datasets.values()):
         raise InvalidDeclaration(SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it.")
@@ -97,7 +105,7 @@ def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
 def _dataset(name: str, path: Path, given: Mapping[str, Any]) -> ServedDataset:
     known = {"answer_time", "threads", "longest_text", "dry_run", "rows", "memory"}
     if strange := sorted(given.keys() - known):
-        rule = "this is nothing that can be set"
+        rule = "there is no such setting"
         raise InvalidDeclaration(f"{SETTINGS}: datasets.{name}.{strange[0]}", rule, f"Known: {', '.join(sorted(known))}.")
     for key, most in _MOST.items():
         value = given.get(key, 1)

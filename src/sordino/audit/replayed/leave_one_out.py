@@ -25,7 +25,7 @@ class Neighbourhood:
 
 
 def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
-    """At most so many neighbours: of the persons with the most rows in the table, with the fewest, and others at random.
+    """At most this many neighbours: of the persons with the most rows in the table, with the fewest, and others at random.
 
     A person is left out, or replaced, in every table of the same persons.
     """

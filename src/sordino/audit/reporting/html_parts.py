@@ -47,7 +47,8 @@ def table(headings: Sequence[str], rows: Sequence[str], title: str = "") -> str:
     """A table of rows that are HTML already."""
     caption = f"<caption>{safe(title)}</caption>" if title else ""
     heads = "".join(f'<th scope="col">{safe(name)}</th>' for name in headings)
-    return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    inside = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<div class="wide" tabindex="0"><table>{inside}</table></div>'
 
 
 def bullets(texts: Iterable[str]) -> str:

@@ -71,7 +71,7 @@ def _figure_fields(figure: Figure) -> dict[str, Any]:
 def _stored(number: float) -> float | str:
     value = float(number)
     if math.isnan(value):
-        raise InvalidInput("a report with NaN in it", "a number of a report must be one", "Leave that point out.")
+        raise InvalidInput("a report with NaN in it", "the numbers of a report are not NaN", "Leave that point out.")
     return value if math.isfinite(value) else str(value)
 
 

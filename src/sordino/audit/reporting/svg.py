@@ -88,7 +88,7 @@ def _described(figure: Figure) -> str:
 
 
 def _shown_ticks(figure: Figure) -> list[tuple[int, str]]:
-    """The names below the axis: all of them, or every so many if they are too many."""
+    """The names below the axis: all of them, or some of them if they are too many."""
     every = math.ceil(len(figure.ticks) / _TICKS) if figure.ticks else 1
     return [(i, _cut(clean(name))) for i, name in enumerate(figure.ticks) if i % every == 0]
 

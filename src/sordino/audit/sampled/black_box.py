@@ -50,7 +50,7 @@ _CELLS_A_SECOND, _FEWEST_CELLS = 400_000, 4
 """How many numbers a second training is likely to look at, and for how many more it works on each run."""
 
 _PLENTY, _FEW_LEARNED = 10.0, 2000
-"""Learning is not measured where it could be so many times slower than is likely, nor with fewer runs."""
+"""Learning is not measured where it could be this many times slower than is likely, nor with fewer runs."""
 
 Progress = Callable[[float, str], None]
 

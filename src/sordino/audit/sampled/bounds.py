@@ -121,7 +121,7 @@ def uniform_error(runs: int, alpha: float) -> float:
 def predicted(
     hits: Any, misses: Any, seen: tuple[int, int], final: tuple[int, int], alpha: float, delta: float, care: float = 1.0
 ) -> Floats:
-    """The bound on epsilon to expect of events with so many hits and false hits among `seen` runs of each input.
+    """The bound on epsilon to expect of events with this many hits and false hits among `seen` runs of each input.
 
     It allows for chance twice: `care` standard deviations of what was seen, and the certified ends of the final round. Where
     nothing can be expected it is negative, and rises with the evidence so far: how many of its standard deviations the
@@ -148,7 +148,7 @@ def _evidence(hits: Any, misses: Any, seen: tuple[int, int], delta: float) -> Fl
 
 
 def predicted_jointly(hits: Any, misses: Any, seen: tuple[int, int], final: int, alpha: float, care: float = 1.0) -> Floats:
-    """The same for `ratio_lower` with so many final pairs."""
+    """The same for `ratio_lower` with this many final pairs."""
     p = _wilson(np.asarray(hits, float), seen[0], -care)
     q = _wilson(np.asarray(misses, float), seen[1], care)
     here, there = final * p * (1 - q), final * q * (1 - p)

@@ -30,7 +30,7 @@ class Certified:
 
 
 def certify(gauge: Gauge, readings: tuple[Reading, Reading], runs: int, claim: Claim, alpha: float) -> Certified:
-    """What so many final runs on each input show; runs that failed or were not made in time count against a violation."""
+    """What this many final runs on each input show; runs that failed or were not made in time count against a violation."""
     here, there = readings[::-1] if gauge.event.swapped else readings
     inputs = ("second", "first") if gauge.event.swapped else ("first", "second")
     if gauge.pairs:

@@ -25,7 +25,7 @@ __all__ = ["Contest", "contest", "settled"]
 
 _SCORES, _SIMPLE = 8, 2
 _THRESHOLDS, _TAIL, _RAREST = 128, 32, 8
-"""Of a score with many levels: thresholds at so many quantiles, so many more in each tail, the outermost above 8 runs."""
+"""Of a score with many levels: thresholds at this many quantiles, this many more in each tail, the last above 8 runs."""
 _SPREAD = 2.0
 _CARE, _GREAT_CARE = 1.0, 3.0
 """How many standard errors are taken off what was seen: of the event that is chosen, and of one that is beside it."""

@@ -157,7 +157,7 @@ def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal)
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a score, rising, and how many of so many runs on each input were at each."""
+    """The levels of a score, rising, and how many of this many runs on each input were at each."""
 
     values: Floats
     first: Floats

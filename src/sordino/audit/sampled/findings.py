@@ -117,7 +117,7 @@ def _verdict(request: Request, outcome: Outcome, violated: bool, witness: str) -
     if outcome.constant:
         return Verdict.UNDECIDED, (
             "The mechanism always gives the same output on each input, and not the same on both: it shows no randomness. "
-            f"So many runs refute an epsilon up to {rounded_down(outcome.certified.epsilon)}, not yet {claimed}."
+            f"This many runs refute an epsilon up to {rounded_down(outcome.certified.epsilon)}, not yet {claimed}."
         )
     opaque = sorted(outcome.drawn[0].table.opaque | outcome.drawn[1].table.opaque)
     if opaque:

@@ -61,7 +61,7 @@ class _Parts:
         return cls([(first.take(i), second.take(j)) for i, j in zip(*ranges, strict=True)])
 
     def first(self, rows: int) -> _Parts:
-        """Only so many runs of each."""
+        """Only this many runs of each."""
         return _Parts([(a.take(slice(0, rows)), b.take(slice(0, rows))) for a, b in self.tables])
 
     @property

@@ -55,7 +55,7 @@ class TreeScore:
         return total
 
     def first(self, count: int) -> TreeScore:
-        """The score after so many trees."""
+        """The score after this many trees."""
         return TreeScore(self.bins, self.ranks, self.trees[:count], self.words)
 
 

@@ -53,7 +53,7 @@ def enter(connection: Any, table: Table, place: int, longest: int | None = None)
     """Make the table in its canonical form, under its name in the gate's schema, and read every cell of it once.
 
     What cannot be decoded fails here, so that no question can fail because of one cell. `place` tells tables apart. With
-    `longest` it is a copy in memory, in which text has so many characters at most.
+    `longest` it is a copy in memory, in which text has this many characters at most.
     """
     run, source = connection.execute, table.source
     match source.kind:

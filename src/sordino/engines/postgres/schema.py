@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 
 from sordino.engines.postgres.connection import connect, sqlstate
@@ -23,9 +25,9 @@ ORDER BY 1, 2
 """
 
 
-def tables_of(address: str, table: str | None) -> dict[str, Fields]:
+def tables_of(address: str, table: str | None, password_file: Path | None = None) -> dict[str, Fields]:
     """The columns of each table that may be read, by schema and name; of one table if it is named."""
-    source = Source("postgres", address=address)
+    source = Source("postgres", address=address, password_file=password_file)
     connection, failed = connect(source, source.shown), ""
     try:
         connection.begin()

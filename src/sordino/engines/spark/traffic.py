@@ -28,7 +28,7 @@ class Traffic:
 def traffic(
     *, rows: int, shares: int, tasks: int, groups: int, keys: int = 1, sums: int = 1, wide: int = 0, scaled: bool = True
 ) -> Traffic:
-    """An upper bound for a table of so many rows, which make so many shares (pairs of a person and a group).
+    """An upper bound for a table of this many rows, which make this many shares (pairs of a person and a group).
 
     Each of the tasks that read the table sends one line for each share that it has met: no more than it has rows, nor than
     there are shares. A person with any number of rows is then no more than one line for each task and group. `wide` of the

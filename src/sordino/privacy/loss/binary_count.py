@@ -23,11 +23,11 @@ Complexes = npt.NDArray[np.complex128]
 
 _FAR = 14.5
 _NEGLIGIBLE = 2.0**-150
-"""What lies so many deviations off by Bernstein's inequality: e^(-14.5^2/2), rounded up."""
+"""What lies this many deviations off by Bernstein's inequality: e^(-14.5^2/2), rounded up."""
 
 _BLOCKS = 512
 _ENDS = 32
-"""Numbers of others with truth 1 are taken together in about so many blocks; shorter ones near the upper end."""
+"""Numbers of others with truth 1 are taken together in about this many blocks; shorter ones near the upper end."""
 
 _STEPS = 32
 """Outcomes evaluated in one deviation of the count, and ratios in one of the loss."""

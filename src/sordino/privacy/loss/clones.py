@@ -19,7 +19,7 @@ __all__ = ["Mixture", "mixture", "rounded_up"]
 
 _DEVIATIONS = 14.5
 _OUTSIDE = 2.0**-150
-"""What a window of so many deviations misses on one side: e^(-14.5^2/2), rounded up."""
+"""What a window of this many deviations misses on one side: e^(-14.5^2/2), rounded up."""
 
 _BLOCK = 2.0**-12
 """Numbers of clones that differ by no more than this share count as the least of them."""
@@ -115,7 +115,7 @@ def _blocks(numbers: _Window) -> Iterator[tuple[int, int, float]]:
 
 
 def _walk(steps: int) -> _Window:
-    """The distance from the start after so many fair steps to either side: 2 i + (steps mod 2), by i."""
+    """The distance from the start after this many fair steps to either side: 2 i + (steps mod 2), by i."""
     odd = steps % 2
     last = min(steps // 2, math.ceil(_DEVIATIONS * math.sqrt(steps) / 2))
     heads = (steps + odd) // 2 + np.arange(last, dtype=np.float64)

@@ -27,7 +27,7 @@ from sordino.query.aggregates.partial import Integers, Reach
 __all__ = ["CentredMean"]
 
 _FINE = 1024
-"""Parts of which the reach of a value has at least so many, where roots are rounded down to them."""
+"""Parts of which the reach of a value has at least this many, where roots are rounded down to them."""
 
 
 @dataclass(frozen=True)

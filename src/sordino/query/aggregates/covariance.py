@@ -26,7 +26,7 @@ from sordino.query.aggregates.registry import Example, Kind
 __all__ = ["KINDS", "MOST_CELLS", "Covariance", "of_pair"]
 
 MOST_CELLS = 2**20
-"""Products of so many steps stay far within 64 bits; a grid this fine moves a covariance by less than its noise."""
+"""Products of this many steps stay far within 64 bits; a grid this fine moves a covariance by less than its noise."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _polynomials(cells: int, degree: int) -> Integers:
 
 
 def of_pair(kind: type[Covariance], function: str, most: int, arguments: tuple[Argument, ...]) -> Covariance:
-    """The sums of y and x, in this order, on grids of at most so many steps."""
+    """The sums of y and x, in this order, on grids of at most this many steps."""
     y, x = (argument.grid(function, most).widened() for argument in arguments)
     return kind(" and ".join(argument.what for argument in arguments), y, x)
 

@@ -32,7 +32,7 @@ FINENESS = 1024
 MOST_POSITIONS = 2**50
 
 MOST_TOGETHER = 3
-"""Up to so many levels each is drawn together with its interval; of more, the estimates share the steps of a descent, and
+"""Up to this many levels each is drawn together with its interval; of more, the estimates share the steps of a descent, and
 the intervals one draw."""
 
 _POINTS = Fraction(2, 3)

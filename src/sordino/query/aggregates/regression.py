@@ -20,7 +20,7 @@ from sordino.query.aggregates.registry import Example, Kind
 __all__ = ["KINDS", "MOST_CELLS", "Regression"]
 
 MOST_CELLS = 2**15
-"""Products of the squares of so many steps stay within 64 bits (pairs.md: what such a grid loses is less than the noise)."""
+"""Products of the squares of this many steps stay within 64 bits (pairs.md: such a grid loses less than the noise)."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from sordino.query.aggregates.registry import Example, Kind
 __all__ = ["KINDS", "MOST_CELLS", "Variance"]
 
 MOST_CELLS = 2**20
-"""Squares of so many steps stay far within 64 bits; a grid this fine moves a variance by less than its noise ever does."""
+"""Squares of this many steps stay far within 64 bits; a grid this fine moves a variance by less than its noise ever does."""
 
 
 @dataclass(frozen=True)

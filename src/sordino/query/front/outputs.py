@@ -87,4 +87,5 @@ class Answered:
         what = default_name(value)
         close = difflib.get_close_matches(what, self.names, 1)
         hint = f"Did you mean {close[0]}?" if close else "Add it to SELECT; the outputs are " + ", ".join(self.names) + "."
-        return InvalidInput(what, "HAVING and ORDER BY see the noisy answer, so they can name its columns only", hint)
+        error = InvalidInput(what, "HAVING and ORDER BY see the noisy answer, so they can name its columns only", hint)
+        return error.about(word=what, instead=close[0] if close else "")

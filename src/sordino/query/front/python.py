@@ -253,7 +253,7 @@ class Question:
         return replace(self, orders=(*self.orders, *names))
 
     def limit(self, rows: int, *, offset: int = 0) -> Question:
-        """Only so many rows of the noisy answer, after skipping some."""
+        """Only this many rows of the noisy answer, after skipping some."""
         for name, value in (("rows", rows), ("offset", offset)):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**18:
                 raise InvalidInput(f"{name}={show(value)}", "it must be a whole number, not negative", "Write limit(10).")

@@ -116,12 +116,19 @@ def _syntax_error(words: Words, error: ParseError) -> UnsupportedSQL:
     line, column = told.get("line"), told.get("col")
     near = f"{shortened(fragment)} near line {line}, column {column}" if fragment and line else shortened(words.text)
     meant = slip([token.text for token in words.tokens])
-    return UnsupportedSQL(
+    refused = UnsupportedSQL(
         near,
         "the SQL is not understood from here on",
         meant or "Look for a missing comma, bracket or keyword before it; `sordino docs sql` shows the supported forms.",
         Code.SYNTAX,
     )
+    begin = words.text.rfind(fragment, 0, _offset(words.text, line, column)) if fragment and line and column else -1
+    return refused.about(place=(begin, begin + len(fragment))) if begin >= 0 else refused
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    """The place behind a column, both counted from 1."""
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
 
 
 def _present(node: exp.Expression) -> list[str]:

@@ -87,7 +87,11 @@ def refusal(text: str, node: exp.Expression, reason: Reason) -> UnsupportedSQL:
     places = [(part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta]
     first, last = min((start for start, _ in places), default=0), max((end for _, end in places), default=0)
     shown = shortened(_written(node) or (text[first : last + 1] if places else type(node).__name__))
-    return UnsupportedSQL(f"{shown} at {place(text, first)}" if places else shown, *reason)
+    error = UnsupportedSQL(f"{shown} at {place(text, first)}" if places else shown, *reason)
+    begin = text.rfind(shown, 0, last + 1 + len(shown)) if places else text.find(shown)
+    if begin >= 0 and shown:
+        return error.about(place=(begin, begin + len(shown)))
+    return error.about(place=(first, last + 1)) if places else error
 
 
 def _written(node: exp.Expression) -> str:

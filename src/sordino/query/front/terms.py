@@ -183,7 +183,7 @@ class Term:
         return self._with("abs")
 
     def round(self, digits: int | None = None) -> Term:
-        """To the nearest whole number, or to so many digits after the point."""
+        """To the nearest whole number, or to this many digits after the point."""
         return self._with("round") if digits is None else self._with("round", digits)
 
     def floor(self) -> Term:
@@ -231,7 +231,7 @@ class Term:
         return self._with("length")
 
     def substr(self, start: int, length: int | None = None) -> Term:
-        """The characters from number `start` on (the first is 1), all or so many."""
+        """The characters from number `start` on (the first is 1), all or this many."""
         return self._with("substr", start) if length is None else self._with("substr", start, length)
 
     def date_part(self, part: str) -> Term:
@@ -389,12 +389,12 @@ def row_number() -> Over:
 
 
 def lag(x: ColumnLike, rows: int = 1) -> Over:
-    """The value of the person's row so many places before; missing if there is none."""
+    """The value of the person's row this many places before; missing if there is none."""
     return Over("lag", (term_tree(x), _value(rows)))
 
 
 def lead(x: ColumnLike, rows: int = 1) -> Over:
-    """The value of the person's row so many places after; missing if there is none."""
+    """The value of the person's row this many places after; missing if there is none."""
     return Over("lead", (term_tree(x), _value(rows)))
 
 

@@ -74,7 +74,7 @@ _MOST_DIGITS = 40
 """What the parser takes in one number, those of the exponent included."""
 
 _READABLE_DIGITS = 20
-"""A number of so many digits is written without exponent."""
+"""A number of this many digits is written without exponent."""
 
 
 def sql_text(query: Query) -> str:

@@ -78,7 +78,8 @@ def _unlisted(name: str, constant: tree.Value, values: Collection[tree.Value]) -
     listed = ", ".join(map(_shown, islice(values, _SHOWN)))
     more = f" and {len(values) - _SHOWN:,} more" if len(values) > _SHOWN else ""
     rule = f"{name} never has this value, so that the comparison says nothing"
-    return InvalidInput(f"{name} compared with {_shown(constant)}", rule, f"{meant}Its values are {listed}{more}.")
+    error = InvalidInput(f"{name} compared with {_shown(constant)}", rule, f"{meant}Its values are {listed}{more}.")
+    return error.about(word=_shown(constant), instead=_shown(near[0]) if near else "")
 
 
 def _shown(value: tree.Value) -> str:

@@ -289,7 +289,7 @@ NUMBER_FUNCTIONS = (
     Function("%", 2, 2, "the remainder of a whole number by a positive whole number, never negative", _modulo),
     Function("neg", 1, 1, "-x", _negate),
     Function("abs", 1, 1, "the number without its sign", _absolute),
-    Function("round", 1, 2, "to the nearest whole number, or to so many digits; halves away from zero", _round),
+    Function("round", 1, 2, "to the nearest whole number, or to this many digits; halves away from zero", _round),
     Function("floor", 1, 1, "the largest whole number not above x", _floor),
     Function("ceil", 1, 1, "the smallest whole number not below x", _ceil),
     Function("bucket", 2, 2, "the start of the bucket of the given width that holds x: floor(x / width) * width", _bucket),

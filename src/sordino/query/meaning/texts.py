@@ -112,5 +112,5 @@ TEXT_FUNCTIONS = (
         "like", 2, 2, "whether the text matches a pattern: % is any text, _ one character", _matching("like", exp.Like)
     ),
     Function("ilike", 2, 2, "the same, whatever the case of the letters", _matching("ilike", exp.ILike)),
-    Function("substr", 2, 3, "the part that begins at a character (the first is 1), up to so many characters", _substring),
+    Function("substr", 2, 3, "the part that begins at a character (the first is 1), up to this many characters", _substring),
 )

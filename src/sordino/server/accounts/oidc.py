@@ -50,7 +50,7 @@ class Provider:
                 found = await client.get(f"{self.issuer}/.well-known/openid-configuration")
                 facts = found.raise_for_status().json()
             if facts.get("issuer", "").rstrip("/") != self.issuer:
-                raise Refused(502, "unexpected", "the identity provider calls itself otherwise")
+                raise Refused(502, "unexpected", "the identity provider has another name")
             self._facts = facts
         return self._facts
 

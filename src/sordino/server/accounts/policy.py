@@ -34,11 +34,15 @@ class Policy:
     sharing: frozenset[str] = frozenset()
     caps: Caps = field(default_factory=Caps)
     """For people without caps of their own."""
+    suspended: bool = False
+    """Whether the owner lets nobody ask for now."""
 
     @property
     def words(self) -> list[str]:
         """The rules as sentences."""
         found = []
+        if self.suspended:
+            found.append("The owner has suspended it: no question is answered for now.")
         if self.approval_above is not None:
             found.append(f"A question above epsilon {readable(self.approval_above)} waits for the owner's approval.")
         if self.caps.per_question is not None:

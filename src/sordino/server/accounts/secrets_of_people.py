@@ -16,10 +16,12 @@ from sordino.mechanisms.bits import source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PREFIX", "Passwords", "new_id", "new_token", "token_digest"]
+__all__ = ["LINK", "LINK_LASTS", "PREFIX", "Passwords", "new_id", "new_token", "token_digest"]
 
 PREFIX = "sordino_"
 """By which a token is recognised that lies where it should not."""
+LINK, LINK_LASTS = "login link", 600.0
+"""The label of a token that is good for one thing, to begin a session of the pages, once; and its seconds."""
 _LEAST, _MOST = 12, 1024
 _AT_ONCE, _A_MINUTE = 2, 5
 

@@ -23,11 +23,11 @@ from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, 
 from sordino.server.accounts.policy import DAY, Caps, Policy
 from sordino.server.accounts.secrets_of_people import new_id, new_token, token_digest
 
-__all__ = ["Question", "Standing", "Store"]
+__all__ = ["Pin", "Question", "Standing", "Store"]
 
 Standing: TypeAlias = Literal["waiting", "accepted", "answered", "refused", "failed", "denied"]
 _SETTLED = ("answered", "refused", "failed", "denied")
-_VERSION = 1
+_VERSION = 2
 _LONGEST_TOKEN = 400 * DAY
 _SCHEMA = """
 CREATE TABLE people (
@@ -49,6 +49,11 @@ CREATE TABLE questions (
 CREATE INDEX questions_same ON questions (dataset, same, status);
 CREATE INDEX questions_of ON questions (dataset, analyst, created);
 CREATE INDEX questions_open ON questions (status);
+"""
+_PINS = """
+CREATE TABLE pins (
+  question TEXT PRIMARY KEY, dataset TEXT NOT NULL, person TEXT NOT NULL, title TEXT NOT NULL, created REAL NOT NULL) STRICT;
+CREATE INDEX pins_of ON pins (dataset, person);
 """
 
 
@@ -84,6 +89,17 @@ class Question:
         return self.status not in _SETTLED
 
 
+@dataclass(frozen=True)
+class Pin:
+    """An answer that somebody put on the board."""
+
+    question: str
+    dataset: str
+    person: str
+    title: str
+    created: float
+
+
 class Store:
     """All of it. Reads may come from any thread; a change of rights is seen by the very next request."""
 
@@ -113,8 +129,9 @@ class Store:
         if version > _VERSION:
             rule = f"its version is {version}, and this Sordino knows {_VERSION}"
             raise InvalidInput("the file of accounts", rule, "Install a newer Sordino.")
-        if version == 0:
-            self._rights.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        missing = {0: _SCHEMA + _PINS, 1: _PINS}.get(version)
+        if missing is not None:
+            self._rights.executescript(f"BEGIN; {missing} PRAGMA user_version = {_VERSION}; COMMIT;")
 
     @contextlib.contextmanager
     def _changed(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
@@ -273,13 +290,15 @@ class Store:
             return Policy()
         facts = json.loads(row["body"])
         caps = Caps(_fraction(facts["per_question"]), _fraction(facts["per_day"]))
-        return Policy(_fraction(facts["approval_above"]), frozenset(facts["sharing"]), caps)
+        above, sharing = _fraction(facts["approval_above"]), frozenset(facts["sharing"])
+        return Policy(above, sharing, caps, suspended=facts.get("suspended", False))
 
     def set_policy(self, dataset: str, policy: Policy) -> None:
         """Put rules in force."""
         facts = {
             "approval_above": _text(policy.approval_above), "sharing": sorted(policy.sharing),
             "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
+            "suspended": policy.suspended,
         }  # fmt: skip
         with self._changed(self._rights) as connection:
             connection.execute("REPLACE INTO policies (dataset, body) VALUES (?, ?)", (dataset, json.dumps(facts)))
@@ -322,6 +341,40 @@ class Store:
                 (dataset, analyst, most),
             )
             return [_question(row) for row in rows]
+
+    def answered(self, dataset: str, analyst: str, question: str) -> list[Question]:
+        """What somebody paid for one question, as the ledger has its text, with the answers; the oldest first."""
+        with self._lock:
+            rows = self._work.execute(
+                "SELECT * FROM questions WHERE dataset = ? AND analyst = ? AND status = 'answered' AND source IS NULL "
+                "AND json_extract(receipt, '$.question') = ? ORDER BY created LIMIT 100",
+                (dataset, analyst, question),
+            )
+            return [_question(row) for row in rows]
+
+    # the board
+
+    def pin(self, pin: Pin) -> None:
+        """Put an answer on the board, or give it another title there."""
+        with self._changed(self._work) as connection:
+            connection.execute(
+                "INSERT INTO pins VALUES (?, ?, ?, ?, ?) ON CONFLICT (question) DO UPDATE SET title = excluded.title",
+                (pin.question, pin.dataset, pin.person, pin.title, pin.created),
+            )
+
+    def unpin(self, question: str, person: str) -> bool:
+        """Take one's own answer from the board."""
+        with self._changed(self._work) as connection:
+            done = connection.execute("DELETE FROM pins WHERE question = ? AND person = ?", (question, person))
+            return done.rowcount > 0
+
+    def pins(self, dataset: str) -> list[Pin]:
+        """The board of a dataset, the newest first; whose pins somebody may see is decided by the owner's rules."""
+        with self._lock:
+            rows = self._work.execute("SELECT * FROM pins WHERE dataset = ? ORDER BY created DESC LIMIT 1000", (dataset,))
+            return [Pin(**dict(row)) for row in rows]
+
+    # questions that wait
 
     def waiting(self, dataset: str | None = None, status: Standing = "waiting") -> list[Question]:
         """The questions that wait for an owner, or that were accepted and have no outcome yet; the oldest first."""

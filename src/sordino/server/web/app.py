@@ -17,7 +17,6 @@ from starlette.routing import Route
 import sordino
 from sordino.errors import SordinoError
 from sordino.server.accounts.oidc import Provider
-from sordino.server.accounts.people import Principal
 from sordino.server.accounts.rights import RIGHTS, Right
 from sordino.server.accounts.store import Store
 from sordino.server.link import JSON, Link
@@ -27,12 +26,16 @@ from sordino.server.web.mcp_door import mcp_endpoint
 from sordino.server.web.planning import Planner
 from sordino.server.web.refusals import Refused, as_problem, problem
 from sordino.server.web.routes import Routes
+from sordino.server.web.sessions import Sessions
+from sordino.server.web.site.pages import PAGES
+from sordino.server.web.site.site import Site, expect_right, reads_pages
 
 __all__ = ["Web", "create_app"]
 
-_PAGES = {"home_page", "login_page", "login_form", "logout_form", "oidc_login", "oidc_callback", "openapi", "mcp"}
+_UNTOLD = {"oidc_login", "oidc_callback", "openapi"}
+"""Routes of the API that its description does not tell."""
 _STATUS = {"ask": 202, "add_person": 201, "add_token": 201} | dict.fromkeys(
-    ("take_back", "resume", "remove_person", "set_password", "revoke_token"), 204
+    ("take_back", "suspend", "resume", "remove_person", "set_password", "revoke_token"), 204
 )
 
 
@@ -52,7 +55,8 @@ def create_app(
 ) -> Web:
     """The web application over some datasets and one file of accounts."""
     desk, requests = Desk(links, store, planner), Counter[tuple[str, int]]()
-    routes = Routes(desk, store, requests, provider)
+    sessions = Sessions(store, provider=provider is not None)
+    routes, site = Routes(desk, store, sessions, requests, provider), Site(desk, store, sessions)
     mcp = mcp_endpoint(desk)
 
     @contextlib.asynccontextmanager
@@ -75,21 +79,27 @@ def create_app(
         """This API, as OpenAPI describes it."""
         return JSONResponse(app.openapi())
 
-    handlers: dict[str, Callable[..., Any]] = {**routes.by_name, "openapi": openapi, "mcp": mcp}
+    pages = {name: _page(site, name) for name in PAGES}
+    handlers: dict[str, Callable[..., Any]] = {
+        **routes.by_name, **pages, "static": site.static, "openapi": openapi, "mcp": mcp
+    }  # fmt: skip
     if handlers.keys() != RIGHTS.keys():
         raise AssertionError(f"routes and rights differ: {sorted(handlers.keys() ^ RIGHTS.keys())}")
     for name, right in RIGHTS.items():
         if name == "mcp":
             app.router.routes.append(Route(right.path, _gated(right, mcp), methods=[right.method], name=name))
             continue
+        if name in pages or name == "static":
+            app.router.routes.append(Route(right.path, handlers[name], methods=[right.method], name=name))
+            continue
         app.add_api_route(
             right.path, handlers[name], methods=[right.method], name=name, operation_id=name,
-            dependencies=[Depends(_gate(right))], include_in_schema=name not in _PAGES, response_class=JSONResponse,
+            dependencies=[Depends(_gate(right))], include_in_schema=name not in _UNTOLD, response_class=JSONResponse,
             response_model=None, status_code=_STATUS.get(name, 200), responses=_responses(right),
         )  # fmt: skip
     _tell_security(app)
     app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(HTTPException, _plain_by(site))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(SordinoError, _refused)
     app.add_middleware(Guard, store=store, requests=requests)
@@ -100,7 +110,7 @@ def _gate(right: Right) -> Callable[[Request], Awaitable[None]]:
     """Lets through whom the table allows."""
 
     async def check(request: Request) -> None:
-        _expect(right, request.state.who)
+        expect_right(right, request.state.who)
 
     return check
 
@@ -109,17 +119,21 @@ def _gated(right: Right, endpoint: Any) -> Any:
     """The same before an ASGI application."""
 
     class Gated:
+        __name__ = "mcp"
+
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            _expect(right, scope["state"]["who"])
+            expect_right(right, scope["state"]["who"])
             await endpoint(scope, receive, send)
 
     return Gated()
 
 
-def _expect(right: Right, who: Principal | None) -> None:
-    if right.roles is not None and (who is None or not right.allows(who)):
-        needed = f"it is for {', '.join(sorted(right.roles))}, by a token of scope {str(right.scope)!r}"
-        raise Refused(403, "forbidden", f"your role or your token does not allow this: {needed}")
+def _page(site: Site, name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        return await site.page(name, request)
+
+    page.__name__ = name  # as the security log tells it
+    return page
 
 
 def _responses(right: Right) -> dict[int | str, dict[str, Any]]:
@@ -144,7 +158,8 @@ def _tell_security(app: FastAPI) -> None:
             parts = facts.setdefault("components", {})
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             texts = {name: {"type": "string"} for name in ("type", "title", "detail", "code", "value", "rule", "hint")}
-            numbers = {name: {"type": "integer"} for name in ("status", "exit")}
+            numbers: dict[str, Any] = {name: {"type": "integer"} for name in ("status", "exit")}
+            numbers |= {"instead": {"type": "string"}, "place": {"type": "array", "items": {"type": "integer"}}}
             needed = ["type", "title", "status", "code"]
             schema = {"type": "object", "properties": {**texts, **numbers}, "required": needed}
             parts.setdefault("schemas", {})["Problem"] = schema
@@ -175,13 +190,21 @@ async def _malformed(_: Request, error: Exception) -> Response:
     return _sent(facts)
 
 
-async def _plain(_: Request, error: Exception) -> Response:
-    """What the framework itself refuses."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    code = {404: "not-found", 405: "method-not-allowed"}.get(status, "invalid-request")
-    headers = dict(getattr(error, "headers", None) or {})
-    rule = {404: "there is no such address", 405: "this address is not used in this way"}.get(status, "it cannot be read")
-    return _sent(problem(status, code, f"{rule}.", rule=rule), headers)
+def _plain_by(site: Site) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """What the framework itself refuses, as a page for those who read pages."""
+
+    async def plain(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        code = {404: "not-found", 405: "method-not-allowed"}.get(status, "invalid-request")
+        headers = dict(getattr(error, "headers", None) or {})
+        rule = {404: "there is no such address", 405: "this address is not used in this way"}.get(
+            status, "it cannot be read"
+        )
+        if reads_pages(request.headers) and not request.url.path.startswith("/v1/"):
+            return site.refusal(request, Refused(status, code, rule))
+        return _sent(problem(status, code, f"{rule}.", rule=rule), headers)
+
+    return plain
 
 
 def _sent(facts: dict[str, JSON], headers: dict[str, str] | None = None) -> Response:

@@ -20,6 +20,7 @@ __all__ = [
     "PreviewOf",
     "QuestionOf",
     "Rules",
+    "SketchOf",
 ]
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -54,6 +55,12 @@ class CurveOf(_Body):
     question: str = Field(max_length=60_000)
     offer: Offer = {}
     epsilons: list[Number] | None = Field(default=None, min_length=1, max_length=50)
+
+
+class SketchOf(_Body):
+    """A question, to be tried on made-up rows."""
+
+    question: str = Field(max_length=60_000)
 
 
 class QuestionOf(PreviewOf):

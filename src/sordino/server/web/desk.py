@@ -20,21 +20,28 @@ from typing import Any, Literal
 
 from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
+from sordino.answer.answer import Answer
+from sordino.answer.combine import combined
 from sordino.audit.reporting.officer_report import Account, Spent, officer_report
-from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused
+from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused, SordinoError
 from sordino.ledger.receipt import checked_name
 from sordino.ledger.terms import charge_facts, read_charge
+from sordino.plan.cost import Cost
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Column, Table
+from sordino.query.front.sql import parse
+from sordino.query.front.text import sql_text
 from sordino.server.accounts.people import Principal, Role
 from sordino.server.accounts.policy import Caps, NeedsApproval, Policy, over_cap
 from sordino.server.accounts.secrets_of_people import new_id
 from sordino.server.accounts.store import Question, Store
 from sordino.server.link import ANYBODY, JSON, Ask, Facts, Link, Reply
+from sordino.server.offers import number
+from sordino.server.offers import offer as read_offer
 from sordino.server.web.planning import Planner, Priced
 from sordino.server.web.refusals import Refused
 
-__all__ = ["Desk", "meter_view", "question_view", "table_view"]
+__all__ = ["Desk", "meter_view", "price_limit", "question_view", "table_view"]
 
 _MOST_PENDING = 32
 _MOST_POINTS = 50
@@ -63,6 +70,7 @@ class Desk:
         for link in self.links.values():
             if (begin := getattr(link, "start", None)) is not None:  # a link to another process keeps a connection
                 begin()
+        self.planner.warm()
         for question in self.store.waiting(status="accepted"):
             if question.dataset in self.links:
                 self._begin(question)
@@ -97,15 +105,15 @@ class Desk:
         tables: list[JSON] = [table_view(table) for table in link.facts().dataset.tables.values()]
         return {**self._summary(dataset, link), "tables": tables}
 
-    @staticmethod
-    def _summary(name: str, link: Link) -> dict[str, JSON]:
+    def _summary(self, name: str, link: Link) -> dict[str, JSON]:
         try:
             facts = link.facts()
         except LedgerUnavailable:
             return {"name": name, "state": "starting"}
         told = "Made-up rows: answers are for trying out code, and are about nobody." if facts.dry_run else ""
+        state = "suspended" if facts.state == "open" and self.store.policy(name).suspended else facts.state
         return {
-            "name": name, "state": facts.state, "dry_run": facts.dry_run, "answer_time": facts.answer_time,
+            "name": name, "state": state, "dry_run": facts.dry_run, "answer_time": facts.answer_time,
             "tables": list(facts.dataset.tables), "remark": told,
         }  # fmt: skip
 
@@ -144,6 +152,12 @@ class Desk:
         with self._one_more_plan(who):
             return await self.planner.curve(dataset, facts, whose, sql, offer, points)
 
+    async def sketch(self, who: Principal, dataset: str, sql: str) -> JSON:
+        """What an answer would look like, over rows that are made up from the declaration; free, and about nobody."""
+        facts = self.link(who, dataset).facts()
+        with self._one_more_plan(who):
+            return await self.planner.sketch(dataset, facts, sql)
+
     @contextlib.contextmanager
     def _one_more_plan(self, who: Principal) -> Iterator[None]:
         """One person does not keep all others from planning."""
@@ -159,16 +173,21 @@ class Desk:
     def budget(self, who: Principal, dataset: str) -> dict[str, JSON]:
         """What is left for somebody; for those who answer for the dataset also the whole, and everybody's part."""
         facts, policy = self.link(who, dataset).facts(), self.store.policy(dataset)
-        told: dict[str, JSON] = {"dataset": dataset, "dry_run": facts.dry_run}
-        if who.person.roles & {Role.owner, Role.auditor}:
-            told["whole"] = meter_view(facts.meters[None])
-            told["by_analyst"] = {name: meter_view(meter) for name, meter in facts.meters.items() if name is not None}
+        told: dict[str, JSON] = {"dataset": dataset, "dry_run": facts.dry_run, **self.account(who, dataset)}
         if who.person.roles & {Role.analyst, Role.agent}:
             caps = self._caps(who, dataset, policy)
             told |= meter_view(facts.meter(who.name))
             told |= {"per_question": _said(caps.per_question), "per_day": _said(caps.per_day)}
             told["spent_today"] = str(self.store.spent_today(dataset, who.name))
         return told
+
+    def account(self, who: Principal, dataset: str) -> dict[str, JSON]:
+        """For those who answer for a dataset: the whole budget, and everybody's part; nothing for others."""
+        meters = self.link(who, dataset).facts().meters
+        if not who.person.roles & {Role.owner, Role.auditor}:
+            return {}
+        parts: dict[str, JSON] = {name: meter_view(meter) for name, meter in meters.items() if name is not None}
+        return {"whole": meter_view(meters[None]), "by_analyst": parts}
 
     def _caps(self, who: Principal, dataset: str, policy: Policy) -> Caps:
         return self.store.caps(dataset, who.name) or policy.caps
@@ -237,7 +256,7 @@ class Desk:
 
     def _same(self, dataset: str, facts: Facts, kind: str, priced: Priced) -> str:
         parts = (self.planner.edition(dataset, facts), kind, priced.question, priced.offer)
-        return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+        return _digest(*parts)
 
     def _given_again(self, wanted: Question, known: Question) -> Question:
         """The stored bytes, for nothing; whose they were is told to themselves only."""
@@ -252,6 +271,8 @@ class Desk:
 
     def _within_rules(self, who: Principal, wanted: Question, facts: Facts, policy: Policy) -> Question:
         """Refuse what caps forbid; what needs approval waits."""
+        if policy.suspended:
+            raise _suspended(wanted.dataset)
         caps = self._caps(who, wanted.dataset, policy)
         if who.is_agent and (who.name not in facts.meters or caps.per_question is None):
             rule = "an agent asks within a sub-budget of its own, and within a cap for each question"
@@ -318,13 +339,54 @@ class Desk:
         return found
 
     async def wait(self, question: Question, seconds: float) -> Question:
-        """The question when it has an outcome, or after so many seconds as it is."""
+        """The question when it has an outcome, or after this many seconds as it is."""
         if not question.open or seconds <= 0:
             return question
         event = self._events.setdefault(question.id, asyncio.Event())
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(event.wait(), min(seconds, _LONGEST_WAIT))
         return self.store.question(question.id) or question
+
+    async def shown_answer(self, who: Principal, question: Question) -> tuple[Answer, list[Question]]:
+        """An answer of one's own as it is best shown: combined with all that were paid for the same question of the same
+        data; and those questions, the dearest last.
+        """
+        if question.body is None:
+            raise Refused(404, "not-found", f"this question has no answer: it is {question.status}")
+        own = Answer.from_json(question.body.decode())
+        facts = self.link(who, question.dataset).facts()
+        alike = self._answers_to_same(facts, question) if question.kind == "sql" else []
+        if len(alike) < 2:
+            return own, [question]
+        fixed = await self.known_beforehand(who, question)
+        answers = [Answer.from_json((one.body or b"").decode()) for one in alike]
+        widths = [{c.name: float(c.estimates.half_width.max()) if c.name in fixed and len(c) else None
+                   for c in answer.estimates} for answer in answers]  # fmt: skip
+        return combined(answers, widths), alike
+
+    async def known_beforehand(self, who: Principal, question: Question) -> frozenset[str]:
+        """The numbers of an answer whose precision follows from its price alone, so that several can be mixed."""
+        facts = self.link(who, question.dataset).facts()
+        try:
+            with self._one_more_plan(who):
+                return await self.planner.known_beforehand(question.dataset, facts, question.question, question.offer)
+        except SordinoError:  # the declaration is another one by now; the answer stays what it was
+            return frozenset()
+
+    def _answers_to_same(self, facts: Facts, question: Question) -> list[Question]:
+        """What the asker paid for the same question of the same data, at whatever prices, the dearest last.
+
+        Two releases have independent noise. An answer that was given again is the same release, and does not count twice.
+        """
+        text, edition = sql_text(parse(question.question)), self.planner.edition(question.dataset, facts)
+        told = str((question.receipt or {}).get("question"))
+        found = [
+            one for one in self.store.answered(question.dataset, question.analyst, told)
+            if one.kind == "sql" and _confidence(one) == _confidence(question)
+            and one.same == _digest(edition, "sql", text, str(Cost.offered(**read_offer(one.offer))))
+        ]  # fmt: skip
+        ids = {one.id for one in found}
+        return sorted(found, key=lambda one: (one.price, one.created)) if {question.id, question.source} & ids else []
 
     # what owners do
 
@@ -336,6 +398,8 @@ class Desk:
             raise Refused(404, "not-found", "there is no such question", value=repr(id_[:80]))
         if found.analyst == who.name and approve:
             raise Refused(403, "forbidden", "nobody approves a question of their own", "Let another owner look at it.")
+        if approve and self.store.policy(dataset).suspended:
+            raise _suspended(dataset)
         decided = self.store.decide(id_, "accepted" if approve else "denied", who.name, note[:2000])
         if decided is None:
             raise Refused(409, "conflict", f"it does not wait: it is {found.status}")
@@ -362,6 +426,17 @@ class Desk:
             await asyncio.sleep(0.01)  # until the copy here has it, so that the next request of whoever it is does
         if analyst != ANYBODY or caps is None:
             self.store.set_caps(dataset, analyst, caps)
+
+    async def suspend(self, who: Principal, dataset: str) -> None:
+        """Refuse all new questions for now, before anything is charged; what was accepted is still answered."""
+        self.link(who, dataset)
+        await asyncio.to_thread(self.store.set_policy, dataset, replace(self.store.policy(dataset), suspended=True))
+
+    async def resume(self, who: Principal, dataset: str) -> None:
+        """Let people ask again: after a suspension, or after a pause for answers that took too long."""
+        link = self.link(who, dataset)
+        await asyncio.to_thread(self.store.set_policy, dataset, replace(self.store.policy(dataset), suspended=False))
+        await link.resume()
 
     async def receipts(self, who: Principal, dataset: str, after: int, limit: int, *, everybody: bool) -> list[JSON]:
         """Charges, oldest first: one's own, or of everybody. What became of a charge is told after its tick, not before."""
@@ -397,6 +472,29 @@ class Desk:
         signed, key = str(log["checkpoint"]), str(log["key"])
         account = Account(dataset, facts.dataset, facts.dataset.budget, meters, charges, signed, key, rules, served=True)
         return await asyncio.to_thread(officer_report, account)
+
+
+def _suspended(dataset: str) -> InvalidInput:
+    rule = "its owner has suspended it: nobody asks for now"
+    return InvalidInput(f"the dataset {dataset!r}", rule, "Ask the owner. Nothing was charged.")
+
+
+def price_limit(name: str, value: int | float | str | None) -> Fraction | None:
+    """A price of a rule, read exactly, from zero on."""
+    if value is None:
+        return None
+    read = Fraction(str(number(name, value)))
+    if not 0 <= read <= 10**6:
+        raise InvalidInput(f"{name}={value}", "a price is an epsilon from 0 to a million", "Pass a number such as 0.1.")
+    return read
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def _confidence(question: Question) -> str:
+    return str(question.offer.get("confidence", ""))
 
 
 def _spent(payment: Mapping[str, Any]) -> Spent:

@@ -12,39 +12,54 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from hmac import compare_digest
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote
 
 from sordino.errors import SordinoError
 from sordino.server.accounts.people import Principal
 from sordino.server.accounts.rights import OPEN
+from sordino.server.accounts.secrets_of_people import new_id
 from sordino.server.accounts.store import Store
 from sordino.server.web.refusals import Refused, as_problem
+from sordino.server.web.sessions import FORM_HEADER, cookie_of, expect_own_origin, form_key
 
-__all__ = ["BLOCK", "COOKIE", "HEADERS", "MOST_BODY", "Guard"]
+__all__ = ["BLOCK", "HEADERS", "MOST_BODY", "NO_POLICY", "Guard", "page_policy"]
 
 MOST_BODY = 64 * 1024
 BLOCK = 4096
-COOKIE = "__Host-sordino"
+_STATIC = "/static/"
 _BODY_TIME = 10.0
 HEADERS = (
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; "
-                                 b"base-uri 'none'"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 )  # fmt: skip
+NO_POLICY = b"default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+"""What is no page loads nothing and runs nothing, if a browser should show it all the same."""
 _PADDED = (b"application/json", b"application/problem+json", b"text/html", b"text/plain")
 _log = logging.getLogger("sordino.security")
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+def page_policy(nonce: str) -> bytes:
+    """What a page may load and run: this server's own files. No text becomes a script (Trusted Types, without policies).
+
+    The editor writes its styles by a script: sheets carry the nonce, and style attributes are allowed.
+    """
+    return (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+        f"style-src 'self' 'nonce-{nonce}'; style-src-attr 'unsafe-inline'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ).encode()
 
 
 class Guard:
@@ -59,19 +74,19 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        started, sent = time.monotonic(), _Padded(send, secure=scope.get("scheme") == "https")
+        nonce = new_id()
+        started, sent = time.monotonic(), _Padded(send, scope, nonce)
         who: Principal | None = None
         try:
             headers = dict(scope["headers"])
-            who = self._who(headers)
-            if who is not None and who.token.page and scope["method"] != "GET" and scope["path"] != "/logout":
-                who = None  # a cookie is sent by browsers on their own: it changes nothing but itself
-            scope.setdefault("state", {})["who"] = who
-            if who is None and scope["path"] not in OPEN:
-                raise Refused(
-                    401, "unauthenticated", "this needs a token", "Send the header Authorization: Bearer sordino_...",
-                    headers={"WWW-Authenticate": 'Bearer realm="sordino"'},
-                )  # fmt: skip
+            session = cookie_of(headers)
+            key = "" if session is None else form_key(session)
+            who = self._who(headers, session)
+            if who is not None and who.token.page and scope["method"] != "GET" and not _is_own(scope, headers, key):
+                who = None  # a cookie is sent by browsers on their own: it changes nothing by itself
+            scope.setdefault("state", {}).update(who=who, nonce=nonce, form_key=key if who and who.token.page else "")
+            if who is None and scope["path"] not in OPEN and not scope["path"].startswith(_STATIC):
+                raise _unknown(scope, headers)
             length = headers.get(b"content-length", b"0")
             if not length.isdigit() or len(length) > 9 or int(length) > MOST_BODY:
                 raise _too_large()
@@ -84,22 +99,18 @@ class Guard:
             _log.error(json.dumps({"event": "failed", "kind": type(error).__name__, "at": _place(error)}))
             await sent.problem(Refused(500, "unexpected", "something failed inside Sordino", "Please report it."))
         finally:
-            route = getattr(scope.get("route"), "name", "none")
+            route = str(getattr(scope.get("route"), "name", None) or getattr(scope.get("endpoint"), "__name__", "none"))
             self._requests[route, sent.status] += 1
             self._tell(scope, who, route, sent.status)
 
-    def _who(self, headers: dict[bytes, bytes]) -> Principal | None:
-        """By a bearer token; or by the cookie of somebody who logged in to the pages, which is good for pages only."""
+    def _who(self, headers: Mapping[bytes, bytes], session: str | None) -> Principal | None:
+        """By a bearer token; or by the cookie of somebody who logged in to the pages."""
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind:
             found = self._store.principal(text.strip()) if kind.lower() == "bearer" else None
             return None if found is None or found.token.page else found
-        for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-            name, _, value = part.strip().partition("=")
-            if name == COOKIE:
-                found = self._store.principal(unquote(value))
-                return found if found is not None and found.token.page else None
-        return None
+        found = None if session is None else self._store.principal(session)
+        return found if found is not None and found.token.page else None
 
     @staticmethod
     def _tell(scope: MutableMapping[str, Any], who: Principal | None, route: str, status: int) -> None:
@@ -110,6 +121,32 @@ class Guard:
             "from": client[0] if client else None,
         }  # fmt: skip
         _log.log(logging.WARNING if status in (401, 403) else logging.INFO, json.dumps(facts))
+
+
+def _is_own(scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes], key: str) -> bool:
+    """Whether a request that changes something was made by our own pages: from here, with the key of the session.
+
+    A form carries its key in a field, which `site.py` looks at: forms are sent to pages, never to the API.
+    """
+    expect_own_origin(headers)
+    if compare_digest(headers.get(FORM_HEADER, b""), key.encode()):
+        return True
+    kind = headers.get(b"content-type", b"").split(b";")[0].strip()
+    is_page = not scope["path"].startswith(("/v1/", "/mcp"))
+    return is_page and (kind == b"application/x-www-form-urlencoded" or scope["path"] == "/logout")
+
+
+def _unknown(scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]) -> Refused:
+    """A browser is sent to the login page, and comes back afterwards; a program is told what to send."""
+    page = scope["method"] == "GET" and b"text/html" in headers.get(b"accept", b"")
+    if page and not scope["path"].startswith("/v1/"):
+        query = scope.get("query_string", b"").decode("latin-1")
+        to = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+        return Refused(303, "unauthenticated", "this needs a login", headers={"Location": f"/login?to={to}"})
+    return Refused(
+        401, "unauthenticated", "this needs a token", "Send the header Authorization: Bearer sordino_...",
+        headers={"WWW-Authenticate": 'Bearer realm="sordino"'},
+    )  # fmt: skip
 
 
 def _too_large() -> Refused:
@@ -156,8 +193,9 @@ class _Limited:
 class _Padded:
     """Holds a response until it is whole, then sends it with the fixed headers, padded to whole blocks."""
 
-    def __init__(self, send: Send, *, secure: bool) -> None:
-        self._send, self._secure = send, secure
+    def __init__(self, send: Send, scope: MutableMapping[str, Any], nonce: str) -> None:
+        self._send, self._nonce = send, nonce
+        self._secure, self._static = scope.get("scheme") == "https", scope["path"].startswith(_STATIC)
         self._start: Message | None = None
         self._body = bytearray()
         self.status = 0
@@ -185,12 +223,16 @@ class _Padded:
         await self._finish({"type": "http.response.start", "status": facts["status"], "headers": headers})
 
     async def _finish(self, start: Message) -> None:
-        own = {name for name, _ in HEADERS} | {b"content-length"}
+        own = {name for name, _ in HEADERS} | {b"content-length", b"content-security-policy"}
         headers = [(name.lower(), value) for name, value in start.get("headers", ()) if name.lower() not in own]
-        kind = dict(headers).get(b"content-type", b"")
-        if self._body and kind.split(b";")[0].strip() in _PADDED:
+        if not (self._static and start["status"] == 200):
+            headers = [(name, value) for name, value in headers if name != b"cache-control"]
+            headers.append((b"cache-control", b"no-store"))
+        kind = dict(headers).get(b"content-type", b"").split(b";")[0].strip()
+        if self._body and kind in _PADDED:
             self._body += b" " * (-len(self._body) % BLOCK)
-        headers += [*HEADERS, (b"content-length", str(len(self._body)).encode())]
+        policy = page_policy(self._nonce) if kind == b"text/html" else NO_POLICY
+        headers += [*HEADERS, (b"content-security-policy", policy), (b"content-length", str(len(self._body)).encode())]
         if self._secure:
             headers.append((b"strict-transport-security", b"max-age=31536000"))
         self.status, self._done = start["status"], True

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import itertools
+import json
 import math
 import multiprocessing
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -26,23 +29,30 @@ from sordino.bounds_release import rehearse_searches, rehearse_suggestion
 from sordino.errors import InvalidInput, TooLarge
 from sordino.ledger.terms import charge_facts
 from sordino.plan.cost import Cost
-from sordino.plan.plan import Plan, make_plan
+from sordino.plan.plan import Plan, PricePoint, make_plan, price_curve
 from sordino.plan.private_bounds import plan_private_bounds
 from sordino.plan.suggestion import plan_suggestion
+from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
 from sordino.release import rehearse
 from sordino.server.link import JSON, Facts
+from sordino.server.made_up_rows import made_up
 from sordino.server.offers import offer as read_offer
+from sordino.session import Session
 
-__all__ = ["Planner", "Priced", "curve", "preview", "suggestion"]
+__all__ = ["Planner", "Priced", "curve", "preview", "sketch", "suggestion"]
 
 T = TypeVar("T")
 _PATIENCE = 20.0
 """Seconds after which a plan is given up."""
 _KEPT = 1000
+_MADE_UP = 2000
+_LITTLE_NOISE = 100
+_TURNS = 100
+_turns = itertools.count()
 _SUGGEST = {"epsilon", "columns", "keys", "query_epsilon"}
 
 
@@ -62,10 +72,11 @@ def preview(
     data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON], shown: str = "text"
 ) -> Priced:
     """The price of one SELECT; `shown` are the longer texts to write: "text", "details", "sql"."""
-    cost, query = Cost.offered(**read_offer(given)), parse(sql)
-    plan = _planned(query, _dataset(data), cost, meter, dialect)
+    with _located(sql):
+        cost, query = Cost.offered(**read_offer(given)), parse(sql)
+        plan = _planned(query, _dataset(data), cost, meter, dialect)
     view: dict[str, JSON] = {
-        "errors": _errors(plan), "confidence": float(cost.confidence), "mechanism": plan.price.family,
+        "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": plan.price.family,
         "private_keys": plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
         "charge": dict(charge_facts(plan.charge)), **_share(plan.budget),
     }  # fmt: skip
@@ -102,13 +113,72 @@ def curve(
     data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON], epsilons: Sequence[str]
 ) -> list[JSON]:
     """Error against price: the errors to expect at each epsilon, and which part of the budget that takes."""
-    query, dataset, points = parse(sql), _dataset(data), list[JSON]()
-    for epsilon in epsilons:
-        cost = Cost.offered(**read_offer({**given, "epsilon": epsilon}))
-        plan = _planned(query, dataset, cost, meter, dialect, rehearsed=not points)
-        share = _share(plan.budget)
-        points.append({"epsilon": str(plan.epsilon), "errors": _errors(plan), "mechanism": plan.price.family, **share})
-    return points
+    with _located(sql):
+        return _curve(parse(sql), _dataset(data), dialect, meter, given, epsilons)
+
+
+def _curve(
+    query: Query,
+    dataset: Dataset,
+    dialect: str,
+    meter: TwoMeterFilter,
+    given: Mapping[str, JSON],
+    epsilons: Sequence[str],
+) -> list[JSON]:
+    costs = [Cost.offered(**read_offer({**given, "epsilon": epsilon})) for epsilon in epsilons]
+    first = _planned(query, dataset, costs[0], meter, dialect)
+    if costs[0].private_bounds:  # bounds that are searched for a part of epsilon are others at each epsilon
+        plans = [first, *(_planned(query, dataset, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
+        points = [PricePoint(plan.price, plan.errors(), plan.budget) for plan in plans]
+    else:
+        points = price_curve(query, dataset, costs, meter)
+    return [
+        {"epsilon": str(one.price.epsilon), "errors": _finite(one.errors), "mechanism": one.price.family,
+         **_share(one.budget)}
+        for one in points
+    ]  # fmt: skip
+
+
+def sketch(data: bytes, sql: str) -> JSON:
+    """The question's answer over made-up rows with next to no noise: what an answer would look like, about nobody."""
+    with _located(sql):
+        answer = _rehearsal(data, next(_turns) // _TURNS).sql(sql, epsilon=_LITTLE_NOISE)
+    return {"rows": _MADE_UP, "epsilon": _LITTLE_NOISE, "answer": json.loads(answer.to_json())}
+
+
+@lru_cache(maxsize=4)
+def _rehearsal(data: bytes, turn: int) -> Session:
+    """A session over made-up rows, kept for some questions: what it charges is about nobody."""
+    del turn
+    dataset = made_up(_dataset(data), _MADE_UP)
+    budget = Budget(_LITTLE_NOISE * _TURNS * 10, Fraction(1, 1000))
+    return Session(Dataset(tables=dataset.tables, budget=budget, reserved_delta=Fraction(1, 2000)))
+
+
+def known_beforehand(
+    data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON]
+) -> frozenset[str]:
+    """The outputs of a question whose precision follows from its price alone, whatever the data are."""
+    rest = {name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")}
+    if rest.get("private_bounds"):
+        return frozenset()
+    point: Any = _curve(parse(sql), _dataset(data), dialect, meter, rest, ["1"])[0]
+    return frozenset(name for name, error in point["errors"].items() if error is not None)
+
+
+@contextlib.contextmanager
+def _located(sql: str) -> Iterator[None]:
+    """Refusals say where in the question they are, also where only the word is known."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.place is None and error.word:
+            quoted = error.word.startswith("'")
+            pattern = re.escape(error.word) if quoted else rf"(?<![\w'])\"?{re.escape(error.word)}\"?(?![\w'])"
+            found = re.search(pattern, sql, re.IGNORECASE)
+            if found is not None:
+                error.place = found.span()
+        raise
 
 
 def _planned(
@@ -127,9 +197,9 @@ def _planned(
     return plan
 
 
-def _errors(plan: Plan) -> dict[str, JSON]:
+def _finite(errors: Mapping[str, float | None]) -> dict[str, JSON]:
     """None where an error depends on data and nothing was assumed, or has no bound."""
-    return {name: None if error is None or not math.isfinite(error) else error for name, error in plan.errors().items()}
+    return {name: None if error is None or not math.isfinite(error) else error for name, error in errors.items()}
 
 
 def _share(budget: BudgetShare) -> dict[str, JSON]:
@@ -144,8 +214,22 @@ def _dataset(data: bytes) -> Dataset:
     return found
 
 
+def _warm() -> None:
+    """A question about nothing: whatever is loaded at first use is loaded."""
+    import pyarrow as pa
+
+    rows = pa.table({"who": [1], "x": [0]})
+    columns = {"x": {"type": "int", "min": 0, "max": 9}}
+    budget = Budget(1, Fraction(1, 10**6))
+    tables = Dataset(rows, name="rows", unit="who", max_rows=1, columns=columns, budget=budget)
+    sql = "SELECT x, COUNT(*) AS n, AVG(x) AS m FROM rows GROUP BY x"
+    data = pickle.dumps(tables)
+    curve(data, "duckdb", TwoMeterFilter(budget), sql, {}, ["0.1", "0.2"])
+    sketch(data, sql)
+
+
 class Planner:
-    """Where plans are made: in so many processes of their own, or, with none, in threads of this one."""
+    """Where plans are made: in this many processes of their own, or, with none, in threads of this one."""
 
     def __init__(self, processes: int = 0) -> None:
         self._processes = processes
@@ -158,6 +242,11 @@ class Planner:
         if not self._processes:
             return ThreadPoolExecutor(2, "plan")
         return ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _quietly)
+
+    def warm(self) -> None:
+        """Let the first question be no slower than others: its process starts now."""
+        if self._processes:
+            self._pool.submit(_warm)
 
     def _known(self, name: str, facts: Facts) -> tuple[Dataset, bytes, str]:
         found = self._pickled.get(name)
@@ -198,6 +287,16 @@ class Planner:
         """Error against price."""
         data, meter = self._known(name, facts)[1], facts.meter(analyst)
         return await self._run(partial(curve, data, facts.dialect, meter, sql, given, epsilons))
+
+    async def known_beforehand(self, name: str, facts: Facts, sql: str, given: Mapping[str, JSON]) -> frozenset[str]:
+        """The outputs whose precision follows from the price alone: as if nothing had been spent, which does not matter."""
+        data, whole = self._known(name, facts)[1], facts.meters[None]
+        unspent = TwoMeterFilter(whole.budget, whole.reserved_delta)
+        return await self._run(partial(known_beforehand, data, facts.dialect, unspent, sql, dict(given)))
+
+    async def sketch(self, name: str, facts: Facts, sql: str) -> JSON:
+        """What an answer would look like, over made-up rows."""
+        return await self._run(partial(sketch, self._known(name, facts)[1], sql))
 
     async def _run(self, make: Callable[[], T]) -> T:
         pool = self._pool

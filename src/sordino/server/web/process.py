@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sordino.errors import InvalidInput
 from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
 from sordino.server.accounts.policy import DAY
+from sordino.server.accounts.secrets_of_people import LINK, LINK_LASTS
 from sordino.server.accounts.store import Store
 from sordino.server.link import Link
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from sordino.server.web.app import Web
 
-__all__ = ["OidcSettings", "WebSettings", "first_token", "run_web", "web_server"]
+__all__ = ["OidcSettings", "WebSettings", "first_token", "own_link", "run_web", "web_server"]
 
 _FIRST = "owner"
 _FIRST_LASTS = 30 * DAY
@@ -49,6 +50,8 @@ class WebSettings:
     planning_processes: int | None = None
     """Processes that make plans; by default one for each core, at most four. 0: threads."""
     oidc: OidcSettings | None = None
+    quiet: bool = False
+    """Whether the security log has failures only: for a server of one's own."""
 
     @property
     def accounts(self) -> Path:
@@ -65,6 +68,17 @@ def first_token(folder: Path) -> str | None:
             return None
         store.add_person(Person(_FIRST, frozenset((Role.admin, Role.owner)), EVERYWHERE))
         return store.add_token(_FIRST, "first", frozenset(Scope), EVERYWHERE, _FIRST_LASTS)[0]
+    finally:
+        store.close()
+
+
+def own_link(folder: Path, name: str) -> str:
+    """A code that logs in the owner of this machine's own workbench, once; their account is opened if there is none."""
+    store = Store(WebSettings(folder).accounts)
+    try:
+        if store.person(name) is None:
+            store.add_person(Person(name, frozenset((Role.owner, Role.analyst, Role.auditor)), EVERYWHERE))
+        return store.add_token(name, LINK, frozenset(), EVERYWHERE, LINK_LASTS)[0]
     finally:
         store.close()
 
@@ -111,7 +125,7 @@ def run_web(links: Sequence[Link], settings: WebSettings) -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter('{"time": "%(asctime)s", "level": "%(levelname)s", "entry": %(message)s}'))
         log.addHandler(handler)
-        log.setLevel(logging.INFO)
+        log.setLevel(logging.ERROR if settings.quiet else logging.INFO)
         log.propagate = False
     server, app = web_server(links, settings)
     try:

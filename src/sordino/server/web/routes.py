@@ -16,13 +16,12 @@ from fastapi import Header, Path, Query, Request, Response
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import readable
 from sordino.server.accounts.oidc import Provider
-from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
-from sordino.server.accounts.policy import DAY, Caps, Policy
-from sordino.server.accounts.secrets_of_people import Passwords
+from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Token
+from sordino.server.accounts.policy import Caps, Policy
 from sordino.server.accounts.store import Store
 from sordino.server.link import ANYBODY, JSON
 from sordino.server.offers import number
-from sordino.server.web import pages
+from sordino.server.web.accounts_desk import AccountsDesk
 from sordino.server.web.bodies import (
     Allot,
     CurveOf,
@@ -34,10 +33,11 @@ from sordino.server.web.bodies import (
     PreviewBody,
     QuestionOf,
     Rules,
+    SketchOf,
 )
-from sordino.server.web.desk import Desk, question_view
-from sordino.server.web.guard import COOKIE
+from sordino.server.web.desk import Desk, price_limit, question_view
 from sordino.server.web.refusals import Refused
+from sordino.server.web.sessions import Sessions, sent_home
 
 __all__ = ["Routes", "reply"]
 
@@ -48,10 +48,8 @@ Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for an o
 After = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Since = Annotated[int | None, Query(ge=1, le=2**53)]
-_SESSION = 12 * 3600.0
 _STATE = "__Host-sordino-login"
 """The cookie that ties a login at the identity provider to the browser that began it."""
-_OWNERS_MAKE = frozenset((Role.analyst, Role.agent, Role.auditor))
 
 
 def reply(body: JSON, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -70,19 +68,23 @@ class Routes:
     """All handlers; `self.by_name` is what the app mounts."""
 
     def __init__(
-        self, desk: Desk, store: Store, requests: Counter[tuple[str, int]], provider: Provider | None = None
+        self,
+        desk: Desk,
+        store: Store,
+        sessions: Sessions,
+        requests: Counter[tuple[str, int]],
+        provider: Provider | None = None,
     ) -> None:
         self._desk, self._store, self._requests, self._provider = desk, store, requests, provider
-        self._passwords = Passwords()
+        self._sessions, self._accounts = sessions, AccountsDesk(store, sessions.passwords)
         self.by_name: dict[str, Callable[..., Any]] = {
             name: getattr(self, name)
             for name in (
-                "healthz", "login", "oidc_login", "oidc_callback", "home_page", "login_page", "login_form", "logout_form",
-                "me", "datasets", "dataset", "preview", "curve", "ask", "questions", "question", "answer", "receipts",
-                "receipt", "checkpoint",
-                "budget", "allotments", "allot", "take_back", "policy", "set_policy", "approvals", "decide", "resume", "log",
-                "report", "people", "add_person", "remove_person", "set_password", "tokens", "add_token", "revoke_token",
-                "metrics",
+                "healthz", "login", "oidc_login", "oidc_callback",
+                "me", "datasets", "dataset", "preview", "curve", "sketch", "ask", "questions", "question", "answer",
+                "receipts", "receipt", "checkpoint", "budget", "allotments", "allot", "take_back", "policy", "set_policy",
+                "approvals", "decide", "suspend", "resume", "log", "report", "people", "add_person", "remove_person",
+                "set_password", "tokens", "add_token", "revoke_token", "metrics",
             )
         }  # fmt: skip
 
@@ -117,6 +119,10 @@ class Routes:
         epsilons = None if body.epsilons is None else [str(number("epsilon", each)) for each in body.epsilons]
         points = await self._desk.curve(_who(request), dataset, body.question, body.offer, epsilons)
         return reply({"points": points})
+
+    async def sketch(self, request: Request, dataset: DatasetName, body: SketchOf) -> Response:
+        """What an answer would look like: the question over made-up rows, with next to no noise. Free, and about nobody."""
+        return reply(await self._desk.sketch(_who(request), dataset, body.question))
 
     async def budget(self, request: Request, dataset: DatasetName) -> Response:
         """What is left: for one who asks, their part; for owners and auditors the whole, and everybody's part."""
@@ -188,7 +194,9 @@ class Routes:
 
     async def report(self, request: Request, dataset: DatasetName) -> Response:
         """The page for the data-protection officer."""
-        return Response(await self._desk.report_page(_who(request), dataset), media_type="text/html")
+        page = await self._desk.report_page(_who(request), dataset)
+        page = page.replace("<style>", f'<style nonce="{request.state.nonce}">', 1)
+        return Response(page, media_type="text/html")
 
     async def allotments(self, request: Request, dataset: DatasetName) -> Response:
         """Everybody's part of the budget, and caps."""
@@ -203,7 +211,7 @@ class Routes:
 
     async def allot(self, request: Request, dataset: DatasetName, analyst: AnalystName, body: Allot) -> Response:
         """Give somebody a part of the budget ("*": everybody without one), and caps."""
-        caps = Caps(_amount("per_question", body.per_question), _amount("per_day", body.per_day))
+        caps = Caps(price_limit("per_question", body.per_question), price_limit("per_day", body.per_day))
         if analyst == ANYBODY and caps != Caps():
             rule = "caps for everybody are rules of the dataset"
             raise InvalidInput("caps for '*'", rule, "Set them with PUT .../policy.")
@@ -223,8 +231,9 @@ class Routes:
     async def set_policy(self, request: Request, dataset: DatasetName, body: Rules) -> Response:
         """Put rules in force: caps, approval above a price, who shares answers."""
         self._desk.link(_who(request), dataset)
-        caps = Caps(_amount("per_question", body.per_question), _amount("per_day", body.per_day))
-        policy = Policy(_amount("approval_above", body.approval_above), frozenset(body.sharing), caps)
+        caps = Caps(price_limit("per_question", body.per_question), price_limit("per_day", body.per_day))
+        above, before = price_limit("approval_above", body.approval_above), self._store.policy(dataset)
+        policy = Policy(above, frozenset(body.sharing), caps, suspended=before.suspended)
         await asyncio.to_thread(self._store.set_policy, dataset, policy)
         return reply(_policy(policy))
 
@@ -243,100 +252,60 @@ class Routes:
         done = self._desk.decide(_who(request), dataset, question, approve=body.approve, note=body.note)
         return reply({"id": done.id, "status": done.status, "note": done.note})
 
+    async def suspend(self, request: Request, dataset: DatasetName) -> Response:
+        """Refuse all new questions until the owner resumes; nothing is charged for them."""
+        await self._desk.suspend(_who(request), dataset)
+        return Response(status_code=204)
+
     async def resume(self, request: Request, dataset: DatasetName) -> Response:
-        """End a pause: the dataset is asked again."""
-        await self._desk.link(_who(request), dataset).resume()
+        """End a pause or a suspension: the dataset is asked again."""
+        await self._desk.resume(_who(request), dataset)
         return Response(status_code=204)
 
     # people
 
     async def people(self, request: Request) -> Response:
         """All accounts; an owner sees those who have to do with the same datasets."""
-        who = _who(request)
-        found = [each for each in self._store.people() if _keeps(who, each)]
+        found = self._accounts.people(_who(request))
         return reply({"people": [{**_person(each), "subject": self._store.subject_of(each.name)} for each in found]})
 
     async def add_person(self, request: Request, body: NewPerson) -> Response:
         """Open an account. Owners open those of analysts, agents and auditors of their own datasets."""
-        who = _who(request)
         person = Person(body.name, frozenset(body.roles), _datasets(body.datasets))
-        if not _keeps(who, person):
-            rule = "an owner opens accounts of analysts, agents and auditors, for datasets of their own"
-            raise Refused(403, "forbidden", rule, "Let an admin open it.")
-        hashed = None if body.password is None else await asyncio.to_thread(self._passwords.hashed, body.password)
-        await asyncio.to_thread(self._store.add_person, person)
-        if hashed is not None:
-            await asyncio.to_thread(self._store.set_password, person.name, hashed)
-        if body.subject is not None:
-            await asyncio.to_thread(self._store.bind_subject, person.name, body.subject)
-        return reply(_person(person), 201)
+        return reply(_person(await self._accounts.add_person(_who(request), person, body.password, body.subject)), 201)
 
     async def remove_person(self, request: Request, name: AnalystName) -> Response:
         """Close an account and all its tokens, at once."""
-        who, person = _who(request), self._store.person(name)
-        if person is None or not _keeps(who, person):
-            raise Refused(404, "not-found", "there is no such account that is yours to close", value=repr(name))
-        await asyncio.to_thread(self._store.close_person, name)
+        await self._accounts.close_person(_who(request), name)
         return Response(status_code=204)
 
     async def set_password(self, request: Request, body: Password) -> Response:
         """Set one's own password."""
-        hashed = await asyncio.to_thread(self._passwords.hashed, body.password)
-        await asyncio.to_thread(self._store.set_password, _who(request).name, hashed)
+        await self._accounts.set_password(_who(request), body.password)
         return Response(status_code=204)
 
     async def tokens(self, request: Request) -> Response:
         """One's own tokens; for admins everybody's. A token itself is never shown again."""
-        who = _who(request)
-        return reply({"tokens": [_token(each) for each in self._store.tokens(None if _is_admin(who) else who.name)]})
+        return reply({"tokens": [_token(each) for each in self._accounts.tokens(_who(request))]})
 
     async def add_token(self, request: Request, body: NewToken) -> Response:
         """Make a token; it is shown here and never again. It allows no more than the token with which it is made."""
-        who = _who(request)
-        target = self._store.person(body.person or who.name)
-        if target is None or not target.active or (target.name != who.name and not _keeps(who, target)):
-            raise Refused(404, "not-found", "there is no such account that is yours to keep", value=repr(body.person))
-        scopes, datasets = frozenset(body.scopes), _datasets(body.datasets)
-        if target.name != who.name and Scope.manage not in who.token.scopes:
-            raise Refused(403, "forbidden", "tokens of others are made with a token of scope 'manage'")
-        if target.name == who.name:
-            scopes &= who.token.scopes
-            datasets = who.token.datasets if datasets == EVERYWHERE else datasets
-            if not scopes or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
-                raise Refused(403, "forbidden", "a token makes none that allows more than itself")
-        add = self._store.add_token
-        text, token = await asyncio.to_thread(add, target.name, body.label, scopes, datasets, body.days * DAY)
+        text, token = await self._accounts.add_token(
+            _who(request), body.person, body.label, body.scopes, _datasets(body.datasets), body.days
+        )
         return reply({**_token(token), "secret": text}, 201)
 
     async def revoke_token(
         self, request: Request, token: Annotated[str, Path(min_length=1, max_length=64)]
     ) -> Response:  # fmt: skip
         """End a token of one's own, or as an admin anybody's; at once."""
-        who = _who(request)
-        if not await asyncio.to_thread(self._store.revoke, token, None if _is_admin(who) else who.name):
-            raise Refused(404, "not-found", "there is no such token of yours", value=repr(token))
+        await self._accounts.revoke(_who(request), token)
         return Response(status_code=204)
 
     async def login(self, body: Login) -> Response:
         """A token for twelve hours, for a name and a password."""
-        text, token = await self._logged_in(body.name, body.password, page=False)
+        text, token = await self._sessions.by_password(body.name, body.password, page=False)
         return reply({**_token(token), "secret": text})
-
-    async def _logged_in(self, name: str, password: str, *, page: bool) -> tuple[str, Token]:
-        if not self._passwords.allowed(name):
-            rule = "too many tries for this name"
-            raise Refused(429, "too-many-requests", rule, "Wait a minute.", headers={"Retry-After": "60"})
-        stored = self._store.password_of(name)
-        if not await asyncio.to_thread(self._passwords.matches, stored, password):
-            raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
-        return await self._session(name, page=page)
-
-    async def _session(self, name: str, *, page: bool) -> tuple[str, Token]:
-        scopes = frozenset(Scope) if not page else frozenset((Scope.read, Scope.audit))
-        label = "pages" if page else "login"
-        return await asyncio.to_thread(
-            lambda: self._store.add_token(name, label, scopes, EVERYWHERE, _SESSION, page=page)
-        )  # fmt: skip
 
     # identity provider
 
@@ -361,51 +330,13 @@ class Routes:
         if person is None:
             rule = "the identity provider knows you, and this server has no account for you"
             raise Refused(403, "forbidden", rule, "Let an admin open one.")
-        text, _ = await self._session(person.name, page=True)
-        return _sent_home(text)
+        text, _ = await self._sessions.begin(person.name, page=True)
+        return sent_home(text)
 
     def _expect_provider(self) -> Provider:
         if self._provider is None:
             raise Refused(404, "not-found", "this server has no identity provider")
         return self._provider
-
-    # pages
-
-    async def home_page(self, request: Request) -> Response:
-        """The datasets that are open to one, and what is left."""
-        who = request.state.who
-        if not isinstance(who, Principal):
-            return Response(status_code=303, headers={"Location": "/login"})
-        shown: list[tuple[Mapping[str, JSON], Mapping[str, JSON] | None]] = []
-        for each in self._desk.datasets(who):
-            if isinstance(each, Mapping):
-                open_ = each.get("state") != "starting"
-                shown.append((each, self._desk.budget(who, str(each["name"])) if open_ else None))
-        return Response(pages.home(who.name, sorted(who.person.roles), shown), media_type="text/html")
-
-    async def login_page(self) -> Response:
-        """The form to log in."""
-        return Response(pages.login(provider=self._provider is not None), media_type="text/html")
-
-    async def login_form(self, request: Request) -> Response:
-        """Log in to the pages."""
-        _expect_own_origin(request)
-        fields = pages.form_fields(await request.body())
-        try:
-            text, _ = await self._logged_in(fields.get("name", ""), fields.get("password", ""), page=True)
-        except Refused as error:
-            again = pages.login(provider=self._provider is not None, wrong=error.rule)
-            return Response(again, error.status, media_type="text/html")
-        return _sent_home(text)
-
-    async def logout_form(self, request: Request) -> Response:
-        """Log out of the pages."""
-        _expect_own_origin(request)
-        who = request.state.who
-        if isinstance(who, Principal) and who.token.page:
-            await asyncio.to_thread(self._store.revoke, who.token.id)
-        cookie = f"{COOKIE}=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0"
-        return Response(status_code=303, headers={"Location": "/login", "Set-Cookie": cookie})
 
     async def metrics(self) -> Response:
         """Numbers for whoever runs the server, in the text form of Prometheus; none is about one question."""
@@ -430,31 +361,6 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _sent_home(text: str) -> Response:
-    cookie = f"{COOKIE}={text}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={int(_SESSION)}"
-    return Response(status_code=303, headers={"Location": "/", "Set-Cookie": cookie})
-
-
-def _expect_own_origin(request: Request) -> None:
-    """Forms are sent from this server's own pages only."""
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    own = {f"{scheme}://{request.headers.get('host', '')}" for scheme in ("http", "https")}
-    if site not in (None, "same-origin", "none") or (origin is not None and origin not in own):
-        raise Refused(403, "forbidden", "this form was sent from another site")
-
-
-def _is_admin(who: Principal) -> bool:
-    return Role.admin in who.person.roles and Scope.manage in who.token.scopes
-
-
-def _keeps(who: Principal, person: Person) -> bool:
-    """Whether somebody keeps an account: admins all; owners those without their own power, for datasets of their own."""
-    if Role.admin in who.person.roles:
-        return True
-    own = who.person.datasets
-    return person.roles <= _OWNERS_MAKE and (own == EVERYWHERE or (bool(person.datasets) and person.datasets <= own))
-
-
 def _datasets(names: list[str]) -> frozenset[str]:
     return EVERYWHERE if "*" in names else frozenset(names)
 
@@ -470,16 +376,6 @@ def _token(token: Token) -> dict[str, JSON]:
         "id": token.id, "person": token.person, "label": token.label, "scopes": scopes,
         "datasets": sorted(token.datasets), "created": token.created, "expires": token.expires, "revoked": token.revoked,
     }  # fmt: skip
-
-
-def _amount(name: str, value: int | float | str | None) -> Fraction | None:
-    """A price of a rule, read exactly, from zero on."""
-    if value is None:
-        return None
-    read = Fraction(str(number(name, value)))
-    if not 0 <= read <= 10**6:
-        raise InvalidInput(f"{name}={value}", "a price is an epsilon from 0 to a million", "Pass a number such as 0.1.")
-    return read
 
 
 def _said(amount: Fraction | None) -> str | None:

@@ -1,0 +1,104 @@
+"""What people can do with accounts and tokens: one place for the API and the pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
+from sordino.server.accounts.policy import DAY
+from sordino.server.accounts.secrets_of_people import Passwords
+from sordino.server.accounts.store import Store
+from sordino.server.web.refusals import Refused
+
+__all__ = ["OWNERS_MAKE", "AccountsDesk", "is_admin", "keeps"]
+
+OWNERS_MAKE = frozenset((Role.analyst, Role.agent, Role.auditor))
+"""The roles of accounts that an owner opens."""
+
+
+def is_admin(who: Principal) -> bool:
+    """Whether somebody keeps the accounts of all, by a token that may."""
+    return Role.admin in who.person.roles and Scope.manage in who.token.scopes
+
+
+def keeps(who: Principal, person: Person) -> bool:
+    """Whether somebody keeps an account: admins all; owners those without their own power, for datasets of their own."""
+    if Role.admin in who.person.roles:
+        return True
+    own = who.person.datasets
+    return (
+        Role.owner in who.person.roles
+        and person.roles <= OWNERS_MAKE
+        and (own == EVERYWHERE or (bool(person.datasets) and person.datasets <= own))
+    )
+
+
+class AccountsDesk:
+    """Accounts and tokens, for whoever may keep them."""
+
+    def __init__(self, store: Store, passwords: Passwords) -> None:
+        self._store, self._passwords = store, passwords
+
+    def people(self, who: Principal) -> list[Person]:
+        """All accounts that somebody keeps, also those that are closed."""
+        return [each for each in self._store.people() if keeps(who, each)]
+
+    async def add_person(
+        self, who: Principal, person: Person, password: str | None = None, subject: str | None = None
+    ) -> Person:
+        """Open an account. Owners open those of analysts, agents and auditors of their own datasets."""
+        if not keeps(who, person):
+            rule = "an owner opens accounts of analysts, agents and auditors, for datasets of their own"
+            raise Refused(403, "forbidden", rule, "Let an admin open it.")
+        hashed = None if password is None else await asyncio.to_thread(self._passwords.hashed, password)
+        await asyncio.to_thread(self._store.add_person, person)
+        if hashed is not None:
+            await asyncio.to_thread(self._store.set_password, person.name, hashed)
+        if subject is not None:
+            await asyncio.to_thread(self._store.bind_subject, person.name, subject)
+        return person
+
+    async def close_person(self, who: Principal, name: str) -> None:
+        """Close an account and all its tokens, at once."""
+        person = self._store.person(name)
+        if person is None or not keeps(who, person):
+            raise Refused(404, "not-found", "there is no such account that is yours to close", value=repr(name))
+        await asyncio.to_thread(self._store.close_person, name)
+
+    async def set_password(self, who: Principal, password: str) -> None:
+        """Set one's own password."""
+        hashed = await asyncio.to_thread(self._passwords.hashed, password)
+        await asyncio.to_thread(self._store.set_password, who.name, hashed)
+
+    def tokens(self, who: Principal) -> list[Token]:
+        """One's own tokens; for admins everybody's."""
+        return self._store.tokens(None if is_admin(who) else who.name)
+
+    async def add_token(
+        self,
+        who: Principal,
+        person: str | None,
+        label: str,
+        scopes: Collection[Scope],
+        datasets: frozenset[str],
+        days: float,
+    ) -> tuple[str, Token]:
+        """A token, for oneself, or for another as one who keeps accounts. It allows no more than the one it is made with."""
+        target = self._store.person(person or who.name)
+        if target is None or not target.active or (target.name != who.name and not keeps(who, target)):
+            raise Refused(404, "not-found", "there is no such account that is yours to keep", value=repr(person))
+        allowed = frozenset(scopes)
+        if target.name != who.name and Scope.manage not in who.token.scopes:
+            raise Refused(403, "forbidden", "tokens of others are made with a token of scope 'manage'")
+        if target.name == who.name:
+            allowed &= who.token.scopes
+            datasets = who.token.datasets if datasets == EVERYWHERE else datasets
+            if not allowed or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
+                raise Refused(403, "forbidden", "a token makes none that allows more than itself")
+        return await asyncio.to_thread(self._store.add_token, target.name, label, allowed, datasets, days * DAY)
+
+    async def revoke(self, who: Principal, token: str) -> None:
+        """End a token of one's own, or as an admin anybody's; at once."""
+        if not await asyncio.to_thread(self._store.revoke, token, None if is_admin(who) else who.name):
+            raise Refused(404, "not-found", "there is no such token of yours", value=repr(token))

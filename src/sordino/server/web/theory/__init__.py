@@ -1,0 +1,1 @@
+"""The lecture notes' pictures: lines and numbers, computed by the library, from public choices only."""
