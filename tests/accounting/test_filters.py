@@ -383,7 +383,7 @@ def test_more_wrong_things_are_refused() -> None:
         ZcdpFilter(Budget(ONE))
     with pytest.raises(InvalidInput, match="TwoMeterFilter"):
         ZcdpFilter(BUDGET, MILLIONTH)
-    with pytest.raises(InvalidInput, match="without end"):
+    with pytest.raises(InvalidInput, match="any number of them fits"):
         TwoMeterFilter(BUDGET).fits(NOTHING)
     with pytest.raises(InvalidInput, match="takes a Charge"):
         TwoMeterFilter(BUDGET).fits(0.1)  # type: ignore[arg-type]
