@@ -622,7 +622,7 @@ def test_advice_fits_the_sample() -> None:
 
 CONDITIONS: list[tuple[str, str]] = [
     ("avg(age) > 3", "no aggregate"), ("age > max(age)", "no aggregate"), ("row_number() over () > 3", "no window"),
-    ("SELECT count(*) FROM t", "begins with SELECT.*no query"), ("where age > 3", "begins with WHERE"),
+    ("SELECT count(*) FROM t", "begins with SELECT.*not a query"), ("where age > 3", "begins with WHERE"),
     ("age > (SELECT 1)", "has no SELECT"), ('town = "A"', "in single quotes: 'A'"), ("AGE >= 65", "Case matters: .* age?"),
     ("agee > 1", "mean age"), ("(age > 3) & smoker", "Write AND"), ("age > 3 | smoker", "Write OR"),
     ("~smoker", "Write NOT"),

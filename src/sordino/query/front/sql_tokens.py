@@ -134,7 +134,7 @@ _REFUSED_SYMBOLS: dict[str, Reason] = {
     "|": ("| is not supported", "Write OR for conditions, || for texts."),
     "->": ("functions cannot be written into a question", "Write the expression itself."),
     **{sign: (f"{sign} is not supported", f"Write {word}.") for sign, word in _LOGIC.items()},
-    "~": ("~ is not supported", "Write name ILIKE 'a%' for a pattern, NOT for the opposite."),
+    "~": ("~ is not supported", "Write NOT for the opposite, name ILIKE 'a%' for a pattern."),
     "`": ("names stand in double quotes, texts in single quotes", "Write \"ward\" for a column, 'A' for a text."),
 }
 
