@@ -87,6 +87,12 @@ def test_every_question_of_the_cheat_sheet_can_be_asked(tmp_path: Path, monkeypa
             assert session.preview(question, epsilon=0.01), question
 
 
+def test_the_threats_name_tests_and_pages_that_exist() -> None:
+    told = set(re.findall(r"`((?:tests|server|src)/[\w/]+(?:\.\w+)?)`", (ROOT / "SECURITY.md").read_text()))
+    assert len(told) >= 10
+    assert [name for name in told if not (ROOT / name).exists() and not (ROOT / "src" / "sordino" / name).exists()] == []
+
+
 def test_the_page_of_formats_states_the_versions_of_the_code() -> None:
     page = (ROOT / "docs" / "project" / "formats.md").read_text()
     rows = {cells[1].strip(): cells[-2].strip() for line in page.split("\n") if len(cells := line.split("|")) > 4}

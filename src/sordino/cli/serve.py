@@ -46,8 +46,9 @@ def serve(
     from sordino.server.settings import SETTINGS, served
 
     if folder.is_file():
-        hint = "Pass the folder of your declarations; `sordino workbench FILE` serves one to yourself."
-        raise InvalidInput(repr(str(folder)), "a folder is served, and this is a file", hint)
+        rule = "it is a file, and all declarations of a folder are served"
+        hint = f"Pass its folder, {str(folder.parent)!r}; or, for yourself alone: sordino workbench {folder}"
+        raise InvalidInput(repr(str(folder)), rule, hint)
     datasets = served(folder)
     if calibrate:
         _calibrate(folder, datasets, whole(rows, "--rows", 1, 10**8, 100_000))
