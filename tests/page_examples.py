@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from unittest.mock import patch
 
 BLOCK = re.compile(r"```(python|console|toml|output)\n(.*?)```", re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -48,7 +49,8 @@ def run_page(page: Path) -> dict[str, object]:
     printed = ""
     for language, block in BLOCK.findall(page.read_text("utf-8")):
         if language == "python":
-            with contextlib.redirect_stdout(io.StringIO()) as out:
+            wide = patch.dict(os.environ, COLUMNS="100")  # as pages show it
+            with wide, contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(block, page.name, "exec", dont_inherit=True), names)
             printed = out.getvalue()
         elif language == "output":

@@ -108,7 +108,7 @@ def test_versions_are_shown(run: Any) -> None:
         (["init", "visits.toml"], "`sordino check visits.toml`"),
         (["init", "visits.xlsx"], "Convert it to Parquet or CSV first."),
         (["docs", "decl"], "Did you mean 'declaration'?"),
-        (["serve", "pyproject.toml"], "Pass"),
+        (["serve", __file__], "Pass its folder"),
         (["budget", "missing.toml"], "got 'missing.toml': there is no such file. Check the path"),
     ],
 )

@@ -127,8 +127,15 @@ class TestCheck:
         assert run("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1").exit_code == 0
         changed("epsilon = 1.0", "epsilon = 2.0")
         shown = run("check", "visits.toml")
-        assert "with 1 charges" in shown.stdout
+        assert "with 1 charge\n" in shown.stdout
         assert "sordino budget set" in shown.stdout
+
+    def test_a_first_line_that_may_be_a_record_is_not_shown(self, run: Any, folder: Path) -> None:
+        (folder / "visits.csv").write_text(f"{SECRET},31\n")
+        (folder / "visits.toml").write_text('[tables.visits]\nsource = "visits.csv"\nunit = "row"\n')
+        shown = run("check", "visits.toml")
+        assert "2 columns: not declared" in shown.stdout
+        assert SECRET not in shown.stdout
 
     def test_strict_is_for_scripts(self, run: Any, owned: str) -> None:
         changed("max_rows = 3\n", "")

@@ -192,6 +192,9 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         same = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
         assert len(home.link.asked) == 2
         assert home.http.get(f"{same}/csv", headers=who[0]).text.splitlines() == lines
+        # nor does it matter how it is written
+        spelled = send(home, "/workbench/visits", who, sql="select count( * ) n\nfrom visits", epsilon="2", do="ask")
+        assert "mean of 3 answers" in home.http.get(spelled.headers["location"], headers=who[0]).text
         # answers about other data are not mixed with them
         home.link.edition = "2"
         later = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]

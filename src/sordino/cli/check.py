@@ -63,7 +63,9 @@ def _told(table: Table, names: list[str]) -> str:
     columns = ", ".join(f"{name} ({column.kind})" for name, column in table.columns.items())
     lines.append(f"Columns   {columns or 'none'}")
     if others:
-        lines.append(f"Hidden    {', '.join(others)}: not declared, so that nobody can ask about them")
+        # where no name of a CSV file is declared, its first line may be a record
+        named = ", ".join(others) if declared or table.source.kind != "csv" else f"{len(others):,} columns"
+        lines.append(f"Hidden    {named}: not declared, so that nobody can ask about them")
     return "\n".join(lines)
 
 
@@ -86,7 +88,7 @@ def _budget(dataset: Dataset) -> str:
     if not standing.exists:
         lines.append(f"Ledger    none yet; the first question makes {standing.place}")
     else:
-        lines.append(f"Ledger    {standing.place}, with {standing.count:,} charges")
+        lines.append(f"Ledger    {standing.place}, with {standing.count:,} charge{'' if standing.count == 1 else 's'}")
     if standing.exists and standing.terms != standing.declared:
         lines.append(f"In force  {standing.terms}. Nothing is answered until the owner runs `sordino budget set`.")
     return "\n".join(lines)

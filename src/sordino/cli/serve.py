@@ -45,6 +45,10 @@ def serve(
     """
     from sordino.server.settings import SETTINGS, served
 
+    if folder.is_file():
+        rule = "it is a file, and all declarations of a folder are served"
+        hint = f"Pass its folder, {str(folder.parent)!r}; or, for yourself alone: sordino workbench {folder}"
+        raise InvalidInput(repr(str(folder)), rule, hint)
     datasets = served(folder)
     if calibrate:
         _calibrate(folder, datasets, whole(rows, "--rows", 1, 10**8, 100_000))

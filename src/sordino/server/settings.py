@@ -53,13 +53,7 @@ def served(folder: Path) -> list[ServedDataset]:
         found = _dataset(folder.stem, folder, _settings(folder.parent / SETTINGS).get(folder.stem, {}))
         return [found if found.answer_time is not None else replace(found, answer_time=OWN_ANSWER_TIME)]
     if not folder.is_dir():
-        rule, hint = "there is no such folder", "Pass the folder of your declarations."
-        if folder.is_file():
-            rule, hint = (
-                "it is a file, and all declarations of a folder are served",
-                f"Pass its folder, {show(str(folder.parent))}.",
-            )
-        raise InvalidDeclaration(show(str(folder)), rule, hint)
+        raise InvalidDeclaration(show(str(folder)), "there is no such folder", "Pass the folder of your declarations.")
     declarations = {path.stem: path for path in sorted(folder.glob("*.toml")) if path.name != SETTINGS}
     if not declarations:
         rule = "it holds no declaration"

@@ -270,6 +270,15 @@ def test_texts_that_want_to_be_code_stay_texts(visitors: Visitors, pages: Site) 
     clean(page)
 
 
+def test_an_error_that_depends_on_data_is_told_so(visitors: Visitors) -> None:
+    page = visitors.page("ana")
+    page.goto("/workbench/visits?sql=SELECT ward, MEDIAN(age) AS m FROM visits GROUP BY ward&epsilon=0.2")
+    page.wait_for_selector("#sketch .whisker")
+    expect(page.locator("#said")).to_contain_text("depends on the data")
+    expect(page.locator("#within")).to_be_disabled()
+    clean(page)
+
+
 def test_boards_are_shared_by_the_owners_rule_only(visitors: Visitors, pages: Site) -> None:
     pages.add("bea", Role.analyst, password=True)
     page, other = visitors.page("ana"), visitors.page("bea")

@@ -29,8 +29,6 @@ from sordino.ledger.terms import charge_facts, read_charge
 from sordino.plan.cost import Cost
 from sordino.privacy.exact import readable
 from sordino.query.dataset import Column, Table
-from sordino.query.front.sql import parse
-from sordino.query.front.text import sql_text
 from sordino.server.accounts.people import Principal, Role
 from sordino.server.accounts.policy import Caps, NeedsApproval, Policy, over_cap
 from sordino.server.accounts.secrets_of_people import new_id
@@ -378,10 +376,9 @@ class Desk:
 
         Two releases have independent noise. An answer that was given again is the same release, and does not count twice.
         """
-        text, edition = sql_text(parse(question.question)), self.planner.edition(question.dataset, facts)
-        told = str((question.receipt or {}).get("question"))
+        text, edition = str((question.receipt or {}).get("question")), self.planner.edition(question.dataset, facts)
         found = [
-            one for one in self.store.answered(question.dataset, question.analyst, told)
+            one for one in self.store.answered(question.dataset, question.analyst, text)
             if one.kind == "sql" and _confidence(one) == _confidence(question)
             and one.same == _digest(edition, "sql", text, str(Cost.offered(**read_offer(one.offer))))
         ]  # fmt: skip

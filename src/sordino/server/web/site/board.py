@@ -11,6 +11,9 @@ from sordino.server.web.site.visit import Values, Visit
 
 __all__ = ["show"]
 
+_MOST = 50
+"""Answers of one dataset on the page: drawing it must not keep the web process from others."""
+
 
 async def show(visit: Visit) -> Values:
     """All pins that one may see, the newest first, each as on its own page."""
@@ -20,7 +23,10 @@ async def show(visit: Visit) -> Values:
             continue
         dataset = str(each["name"])
         policy, person = visit.store.policy(dataset), person_of(visit, dataset)
+        before = len(found)
         for pin in visit.store.pins(dataset):
+            if len(found) - before == _MOST:
+                break
             question = visit.store.question(pin.question) if policy.shares(pin.person, who.name) else None
             if question is None or question.body is None or question.kind != "sql":
                 continue

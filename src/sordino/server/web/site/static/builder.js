@@ -20,6 +20,7 @@ const kind = (of) => (isNumber(of) ? "number" : isTime(of) ? "time" : of.type ==
 export const quoted = (name) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`);
 
 function literal(of, value) {
+  if (typeof of.values?.find((each) => String(each) === value) === "number") return value;
   if (isNumber(of) && /^-?\d+(\.\d+)?$/.test(value.trim())) return value.trim();
   if (of.type === "bool") return value.toLowerCase() === "false" ? "FALSE" : "TRUE";
   return `'${value.replaceAll("'", "''")}'`;

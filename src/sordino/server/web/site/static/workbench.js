@@ -165,6 +165,7 @@ function show(value, source) {
   within.disabled = !name;
   slider.setAttribute("aria-valuetext", `${error ? `${name} within ± ${shown(error, error, error >= 10)}, ` : ""}${percent(takes)} of my budget`);
   said.replaceChildren(...(error ? [make("strong", {}, `± ${shown(error, error, error >= 10)}`), ` for ${name}, `] : []), make("strong", {}, percent(takes)), " of your budget, epsilon ", String(epsilon));
+  if (!name) said.append(make("span", { class: "soft small" }, ". How large the error is depends on the data; below it is that of made-up rows."));
   const fits = takes <= facts.left + 1e-12;
   if (!fits) said.append(make("span", { class: "bad" }, ". It does not fit into what is left."));
   ask.disabled = !fits;
