@@ -116,7 +116,7 @@ def test_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
         assert abs(float(shown) - measured) <= 0.05 * measured, name
     means = next(line for line in lines if line.startswith("| error of a mean"))
     table = results.split("### Error at ε = 1, δ = 1e-06")[1].split("| mean |")[1].split("\n\n")[0]
-    rows = {"Sordino": 2, "OpenDP": 3, "Tumult": 4, "SmartNoise, asked": 6, "diffprivlib": 7, "PyDP": 8}
+    rows = {"Sordino": 2, "OpenDP": 3, "SmartNoise, asked": 6, "diffprivlib": 7, "PyDP": 8}
     for name, place in rows.items():
         cell = re.search(rf"^\| {name}[^|]*\| \**([\d.]+)", table, re.MULTILINE)
         assert cell is not None, name

@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import os
 import re
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import nbformat
 from nbclient import NotebookClient
@@ -45,7 +47,7 @@ def form(output: Any) -> str:
 def executed(path: Path) -> Any:
     """The notebook with new outputs, run in an empty folder."""
     book: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, COLUMNS="100"):  # a terminal's width is not theirs
         NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for place, cell in enumerate(book.cells):

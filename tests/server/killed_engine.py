@@ -27,7 +27,7 @@ STEPS = {
     "charged": (SqliteStore, "commit", "after"),
     "running": (DuckDB, "run", "before"),
     "ran": (DuckDB, "run", "after"),
-    "storing": (Ledger, "store", "before"),
+    "storing": (Ledger, "store_and_charge", "before"),
     "store commit": (SqliteStore, "commit", "before"),
     "stored": (SqliteStore, "commit", "after"),
     "telling": (Slots, "_out", "before"),
