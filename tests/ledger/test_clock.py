@@ -107,5 +107,6 @@ def test_a_time_is_written_once_and_decides_nothing() -> None:
     assert clocks == {("chain.py", "datetime.now")}
     # a text that goes from an entry to its receipt and its leaf; and whether a source must be read again
     shown = {("chain.py", "time"), ("state.py", "time"), ("public_log.py", "time")}
+    shown.add(("receipt.py", "time"))  # in the card that a notebook shows
     assert uses == {*shown, ("fingerprint.py", "st_mtime_ns")}
     assert Entry.__annotations__["time"] == Receipt.__annotations__["time"] == "str"
