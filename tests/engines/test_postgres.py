@@ -628,11 +628,18 @@ def test_a_deadline_and_an_interrupt_end_a_statement(admin: Any) -> None:
         with pytest.raises(EngineFailed):
             asked.sql(slow, epsilon=1, delta=0.01)
         asked.deadline = None
-        stop = threading.Timer(0.15, asked.interrupt)
+        done = threading.Event()
+
+        def interrupt() -> None:
+            while not done.wait(0.05):  # one that comes between two statements stops nothing
+                asked.interrupt()
+
+        stop = threading.Thread(target=interrupt)
         stop.start()
         began = time.monotonic()
         with pytest.raises(EngineFailed):
             _repeated(lambda: asked.sql(slow, epsilon=1, delta=1e-4))
+        done.set()
         stop.join()
         assert time.monotonic() - began < 20
         assert number(asked.sql(COUNT, epsilon=1000)) > 200_000
