@@ -42,6 +42,8 @@ def test_what_depends_on_data_or_was_moved_is_not_mixed() -> None:
     found = combined(bounded, [{"n": 10.0}] * 2)
     assert found["n"] == [110]
     assert "as in the dearest" in found.notes[0]
+    raised = combined([answer(("A",), [0], 10, bounds=(0, None)), answer(("A",), [-248], 10)], [{"n": 10.0}] * 2)
+    assert raised["n"] == [-248]
 
 
 def test_answers_to_different_questions_are_refused() -> None:

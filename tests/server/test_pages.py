@@ -202,6 +202,32 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         assert "precision-weighted" not in home.http.get(again, headers=who[0]).text
 
 
+@pytest.mark.parametrize(
+    "other", [{"max_rows": 1}, {"nonnegative": True}, {"mechanism": "gaussian"}, {"confidence": 0.99}], ids=str
+)
+def test_numbers_of_other_bounds_or_another_noise_are_not_mixed(other: dict[str, Any]) -> None:
+    with house() as home:
+        who = logged_in(home)
+        ids = [home.ask("analyst", COUNT, offer=offer).json()["id"] for offer in ({"epsilon": 1, **other}, {"epsilon": 0.5})]
+        for one in ids:
+            own = Answer.from_json((home.store.question(one).body or b"").decode())  # type: ignore[union-attr]
+            line = home.http.get(f"/answers/visits/{one}/csv", headers=who[0]).text.splitlines()[1]
+            assert float(line.split(",")[0]) == own.value()
+
+
+@pytest.mark.parametrize("tail", ["HAVING n > 20", "ORDER BY n DESC LIMIT 2", "ORDER BY n OFFSET 1"])
+def test_rows_that_noise_chose_are_not_averaged(tail: str) -> None:
+    """Rows that are shown again and again are those whose noise was large: a mean of them would be too large."""
+    with house() as home:
+        who, asked = logged_in(home), f"{WARDS} {tail}"
+        first = send(home, "/workbench/visits", who, sql=asked, epsilon="1", do="ask").headers["location"]
+        again = send(home, first, who, epsilon="1.5").headers["location"]
+        home.http.get(again, headers=who[0])
+        own = Answer.from_json((home.store.question(again.rpartition("/")[2]).body or b"").decode())  # type: ignore[union-attr]
+        lines = home.http.get(f"{again}/csv", headers=who[0]).text.splitlines()[1:]
+        assert [float(line.split(",")[1]) for line in lines] == own["n"]
+
+
 def test_an_answer_stays_when_its_declaration_changes() -> None:
     with house() as home:
         who = logged_in(home)

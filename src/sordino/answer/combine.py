@@ -36,7 +36,8 @@ Key = tuple[object, ...]
 def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | None]]) -> Answer:
     """One answer of several to the same question, the dearest last, with the half-widths that were promised of each.
 
-    The answers must come from separate releases: one that was given twice is one. Rows are those of the dearest answer.
+    The answers must come from separate releases: one that was given twice is one. They must be of one number under the same
+    bounds, and HAVING or LIMIT must not have chosen their rows by noisy numbers. Rows are those of the dearest answer.
     """
     best = answers[-1]
     if any(one.names != best.names or one.confidence != best.confidence for one in answers):
@@ -51,7 +52,7 @@ def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | No
         widths = [each.get(column.name) for each in errors]
         if not isinstance(column, EstimateColumn):
             columns.append(column)
-        elif _mixes(column, widths, best.confidence):
+        elif _mixes(parts, widths, best.confidence):
             made = [
                 _mean([(part, found[row], width) for part, found, width in zip(parts, places, widths, strict=True)
                        if row in found and isinstance(part, EstimateColumn) and width is not None])
@@ -69,10 +70,11 @@ def combined(answers: Sequence[Answer], errors: Sequence[Mapping[str, float | No
     return replace(best, columns=tuple(columns), notes=(told, *best.notes), receipt=None, privacy=promise)
 
 
-def _mixes(column: EstimateColumn, widths: Sequence[float | None], confidence: object) -> bool:
+def _mixes(parts: Sequence[KeyColumn | EstimateColumn], widths: Sequence[float | None], confidence: object) -> bool:
     """Whether the numbers of a column can be mixed: unmoved ones, whose precision was known before they were."""
     known = all(width is not None and np.isfinite(width) and width > 0 for width in widths)
-    return known and column.bounds == (None, None) and Fraction(str(confidence)) >= LEAST_CONFIDENCE
+    unmoved = all(isinstance(part, EstimateColumn) and part.bounds == (None, None) for part in parts)
+    return known and unmoved and Fraction(str(confidence)) >= LEAST_CONFIDENCE
 
 
 def _places(answer: Answer) -> dict[Key, int]:

@@ -379,7 +379,7 @@ class Desk:
         text, edition = str((question.receipt or {}).get("question")), self.planner.edition(question.dataset, facts)
         found = [
             one for one in self.store.answered(question.dataset, question.analyst, text)
-            if one.kind == "sql" and _confidence(one) == _confidence(question)
+            if one.kind == "sql" and _quantity(one) == _quantity(question)
             and one.same == _digest(edition, "sql", text, str(Cost.offered(**read_offer(one.offer))))
         ]  # fmt: skip
         ids = {one.id for one in found}
@@ -490,8 +490,14 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
-def _confidence(question: Question) -> str:
-    return str(question.offer.get("confidence", ""))
+def _quantity(question: Question) -> tuple[str, ...]:
+    """What an offer says but for its price, and whether the noise is Gaussian: another bound, or bounds that suit another
+    noise, make another number, and numbers are mixed only with their like.
+    """
+    price = {"epsilon", "error", "rows", "delta", "mechanism"}
+    rest = [f"{name}={value}" for name, value in sorted(question.offer.items()) if name not in price and value is not None]
+    charge: Any = (question.receipt or {}).get("charge") or {}
+    return (str(Cost.offered(**read_offer(question.offer)).confidence), str(charge.get("pure") is None), *rest)
 
 
 def _spent(payment: Mapping[str, Any]) -> Spent:

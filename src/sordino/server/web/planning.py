@@ -158,11 +158,16 @@ def _rehearsal(data: bytes, turn: int) -> Session:
 def known_beforehand(
     data: bytes, dialect: str, meter: TwoMeterFilter, sql: str, given: Mapping[str, JSON]
 ) -> frozenset[str]:
-    """The outputs of a question whose precision follows from its price alone, whatever the data are."""
+    """The outputs of a question whose precision follows from its price alone, whatever the data are.
+
+    None where bounds are found in the data, or rows are chosen by their noisy numbers: those that are shown again and again
+    are the ones whose noise was large.
+    """
     rest = {name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")}
-    if rest.get("private_bounds"):
+    query = parse(sql)
+    if rest.get("bounds") or query.having is not None or query.limit is not None or query.offset:
         return frozenset()
-    point: Any = _curve(parse(sql), _dataset(data), dialect, meter, rest, ["1"])[0]
+    point: Any = _curve(query, _dataset(data), dialect, meter, rest, ["1"])[0]
     return frozenset(name for name, error in point["errors"].items() if error is not None)
 
 
