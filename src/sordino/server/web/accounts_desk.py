@@ -7,9 +7,9 @@ from collections.abc import Collection
 
 from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
 from sordino.server.accounts.policy import DAY
-from sordino.server.accounts.secrets_of_people import Passwords
 from sordino.server.accounts.store import Store
 from sordino.server.web.refusals import Refused
+from sordino.server.web.sessions import Sessions
 
 __all__ = ["OWNERS_MAKE", "AccountsDesk", "is_admin", "keeps"]
 
@@ -37,8 +37,8 @@ def keeps(who: Principal, person: Person) -> bool:
 class AccountsDesk:
     """Accounts and tokens, for whoever may keep them."""
 
-    def __init__(self, store: Store, passwords: Passwords) -> None:
-        self._store, self._passwords = store, passwords
+    def __init__(self, store: Store, sessions: Sessions) -> None:
+        self._store, self._sessions, self._passwords = store, sessions, sessions.passwords
 
     def people(self, who: Principal) -> list[Person]:
         """All accounts that somebody keeps, also those that are closed."""
@@ -66,8 +66,10 @@ class AccountsDesk:
             raise Refused(404, "not-found", "there is no such account that is yours to close", value=repr(name))
         await asyncio.to_thread(self._store.close_person, name)
 
-    async def set_password(self, who: Principal, password: str) -> None:
-        """Set one's own password."""
+    async def set_password(self, who: Principal, password: str, current: str) -> None:
+        """Set one's own password: by somebody who logged in, and who shows the current one where there is one."""
+        if self._store.password_of(who.name) is not None:
+            await self._sessions.expect_password(who.name, current)
         hashed = await asyncio.to_thread(self._passwords.hashed, password)
         await asyncio.to_thread(self._store.set_password, who.name, hashed)
 

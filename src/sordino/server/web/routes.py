@@ -76,7 +76,7 @@ class Routes:
         provider: Provider | None = None,
     ) -> None:
         self._desk, self._store, self._requests, self._provider = desk, store, requests, provider
-        self._sessions, self._accounts = sessions, AccountsDesk(store, sessions.passwords)
+        self._sessions, self._accounts = sessions, AccountsDesk(store, sessions)
         self.by_name: dict[str, Callable[..., Any]] = {
             name: getattr(self, name)
             for name in (
@@ -280,8 +280,8 @@ class Routes:
         return Response(status_code=204)
 
     async def set_password(self, request: Request, body: Password) -> Response:
-        """Set one's own password."""
-        await self._accounts.set_password(_who(request), body.password)
+        """Set one's own password, from a page, and with the current one if there is one. No bearer token does it."""
+        await self._accounts.set_password(_who(request), body.password, body.current)
         return Response(status_code=204)
 
     async def tokens(self, request: Request) -> Response:

@@ -67,14 +67,18 @@ class Sessions:
         self._store, self.passwords, self.has_provider = store, Passwords(), provider
 
     async def by_password(self, name: str, password: str, *, page: bool) -> tuple[str, Token]:
-        """A session for a name and a password; few tries a minute."""
+        """A session for a name and a password."""
+        await self.expect_password(name, password)
+        return await self.begin(name, page=page)
+
+    async def expect_password(self, name: str, password: str) -> None:
+        """Refuse a wrong password; few tries a minute."""
         if not self.passwords.allowed(name):
             rule = "too many tries for this name"
             raise Refused(429, "too-many-requests", rule, "Wait a minute.", headers={"Retry-After": "60"})
         stored = self._store.password_of(name)
         if not await asyncio.to_thread(self.passwords.matches, stored, password):
             raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
-        return await self.begin(name, page=page)
 
     async def by_link(self, code: str) -> str:
         """A session of the pages for a link, which is used up by it."""

@@ -37,7 +37,7 @@ _DONE = {
 
 def accounts(visit: Visit) -> AccountsDesk:
     """Accounts and tokens, as the API knows them."""
-    return AccountsDesk(visit.store, visit.sessions.passwords)
+    return AccountsDesk(visit.store, visit.sessions)
 
 
 async def show(visit: Visit) -> Values:
