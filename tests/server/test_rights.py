@@ -230,6 +230,24 @@ def test_only_who_keeps_accounts_makes_tokens_of_others(home: House) -> None:
     assert home.post("owner", "/v1/tokens", {"person": "other"}).status_code == 201
 
 
+def test_a_limited_token_keeps_no_account_beyond_its_limits(home: House) -> None:
+    scopes = frozenset((Scope.manage, Scope.read))
+    for role in ("owner", "admin"):
+        text, _ = home.store.add_token(role, "narrow", scopes, frozenset(("visits",)), 1000)
+        home.tokens["keeper"] = text
+        for datasets in (["elsewhere"], ["visits", "elsewhere"], ["*"], []):
+            spy = {"name": "spy", "roles": ["auditor"], "datasets": datasets}
+            assert home.post("keeper", "/v1/people", spy).status_code == 403, (role, datasets)
+        assert home.post("keeper", "/v1/tokens", {"person": "stranger"}).status_code == 404
+        name = f"vera of {role}"
+        made = {"name": name, "roles": ["analyst", "auditor"], "datasets": ["visits"]}
+        assert home.post("keeper", "/v1/people", made).status_code == 201
+        token = home.post("keeper", "/v1/tokens", {"person": name}).json()
+        assert (token["scopes"], token["datasets"]) == (["manage", "read"], ["visits"])
+        assert home.post("keeper", "/v1/tokens", {"person": name, "scopes": ["audit"]}).status_code == 403
+        assert home.post("keeper", "/v1/tokens", {"person": name, "datasets": ["elsewhere"]}).status_code == 403
+
+
 def test_a_token_makes_none_that_allows_more(home: House) -> None:
     text, _ = home.store.add_token("analyst", "read", frozenset((Scope.read,)), frozenset(("visits",)), 1000)
     home.tokens["reader"] = text

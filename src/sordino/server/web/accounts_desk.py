@@ -23,15 +23,16 @@ def is_admin(who: Principal) -> bool:
 
 
 def keeps(who: Principal, person: Person) -> bool:
-    """Whether somebody keeps an account: admins all; owners those without their own power, for datasets of their own."""
-    if Role.admin in who.person.roles:
-        return True
-    own = who.person.datasets
-    return (
-        Role.owner in who.person.roles
-        and person.roles <= OWNERS_MAKE
-        and (own == EVERYWHERE or (bool(person.datasets) and person.datasets <= own))
-    )
+    """Whether somebody keeps an account: admins all; owners those without their own power, for datasets of their own.
+
+    A token that is limited to datasets keeps no account beyond them, whoever's it is.
+    """
+    admin, limits = Role.admin in who.person.roles, [who.token.datasets]
+    if not admin:
+        limits.append(who.person.datasets)
+        if Role.owner not in who.person.roles or not person.roles <= OWNERS_MAKE:
+            return False
+    return all(limit == EVERYWHERE or (bool(person.datasets) and person.datasets <= limit) for limit in limits)
 
 
 class AccountsDesk:
@@ -93,11 +94,10 @@ class AccountsDesk:
         allowed = frozenset(scopes)
         if target.name != who.name and Scope.manage not in who.token.scopes:
             raise Refused(403, "forbidden", "tokens of others are made with a token of scope 'manage'")
-        if target.name == who.name:
-            allowed &= who.token.scopes
-            datasets = who.token.datasets if datasets == EVERYWHERE else datasets
-            if not allowed or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
-                raise Refused(403, "forbidden", "a token makes none that allows more than itself")
+        allowed &= who.token.scopes
+        datasets = who.token.datasets if datasets == EVERYWHERE else datasets
+        if not allowed or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
+            raise Refused(403, "forbidden", "a token makes none that allows more than itself")
         return await asyncio.to_thread(self._store.add_token, target.name, label, allowed, datasets, days * DAY)
 
     async def revoke(self, who: Principal, token: str) -> None:
