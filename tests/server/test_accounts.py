@@ -87,6 +87,30 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
         Store(path)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_file_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "web.sqlite3"
+    store = Store(path)
+    token = add(store, "ana", Role.analyst)
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent;")
+        if version == 1:
+            connection.execute("DROP TABLE pins")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    store = Store(path)
+    found = store.principal(token)
+    assert found is not None
+    text, made = store.add_token("ana", "", ALL, EVERYWHERE, 1e6, parent=found.token)
+    assert (store.principal(text) is not None, store.pins("visits")) == (True, [])
+    assert store.revoke(found.token.id)
+    assert store.principal(text) is None
+    with pytest.raises(InvalidInput, match="just ended"):
+        store.add_token("ana", "", ALL, EVERYWHERE, 1e6, parent=made)
+    store.close()
+
+
 def test_a_closed_account_stays_closed_and_its_name_is_not_given_again() -> None:
     store = Store()
     token = add(store, "ana", Role.analyst)

@@ -248,6 +248,35 @@ def test_a_limited_token_keeps_no_account_beyond_its_limits(home: House) -> None
         assert home.post("keeper", "/v1/tokens", {"person": name, "datasets": ["elsewhere"]}).status_code == 403
 
 
+def test_a_token_makes_none_that_lasts_longer_and_they_end_with_it(home: House) -> None:
+    text, first = home.store.add_token("owner", "first", frozenset(Scope), EVERYWHERE, 1000)
+    home.tokens["first"] = text
+    second = home.post("first", "/v1/tokens", {"days": 400}).json()
+    assert second["expires"] == first.expires
+    home.tokens["second"] = second["secret"]
+    third = home.post("second", "/v1/tokens", {"person": "other", "scopes": ["read"], "days": 400}).json()
+    assert third["expires"] == first.expires
+    home.tokens["third"] = third["secret"]
+    assert home.get("third", "/v1/datasets").status_code == 200
+    assert home.http.delete(f"/v1/tokens/{first.id}", headers=home.as_("owner")).status_code == 204
+    assert [home.get(each, "/v1/me").status_code for each in ("first", "second", "third")] == [401] * 3
+    assert home.get("owner", "/v1/me").status_code == home.get("other", "/v1/me").status_code == 200
+
+
+def test_an_owner_ends_tokens_of_accounts_that_they_keep(home: House) -> None:
+    _, agents = home.store.add_token("agent", "agent", frozenset((Scope.read, Scope.ask)), frozenset(("visits",)), 1000)
+    _, admins = home.store.add_token("admin", "", frozenset(Scope), EVERYWHERE, 1000)
+    home.tokens["reads"], _ = home.store.add_token("owner", "", frozenset((Scope.read,)), EVERYWHERE, 1000)
+    for name in ("stranger", "analyst", "auditor", "reads"):
+        assert agents.id not in home.get(name, "/tokens").text
+        assert home.http.delete(f"/v1/tokens/{agents.id}", headers=home.as_(name)).status_code == 404, name
+    assert home.http.delete(f"/v1/tokens/{admins.id}", headers=home.as_("owner")).status_code == 404
+    assert agents.id in home.get("owner", "/tokens").text
+    done = home.http.post("/tokens/revoke", data={"token": agents.id}, headers=home.as_("owner"), follow_redirects=False)
+    assert done.status_code == 303
+    assert [each.revoked for each in home.store.tokens("agent") if each.id == agents.id] == [True]
+
+
 def test_a_token_makes_none_that_allows_more(home: House) -> None:
     text, _ = home.store.add_token("analyst", "read", frozenset((Scope.read,)), frozenset(("visits",)), 1000)
     home.tokens["reader"] = text

@@ -11,15 +11,10 @@ from sordino.server.accounts.store import Store
 from sordino.server.web.refusals import Refused
 from sordino.server.web.sessions import Sessions
 
-__all__ = ["OWNERS_MAKE", "AccountsDesk", "is_admin", "keeps"]
+__all__ = ["OWNERS_MAKE", "AccountsDesk", "keeps"]
 
 OWNERS_MAKE = frozenset((Role.analyst, Role.agent, Role.auditor))
 """The roles of accounts that an owner opens."""
-
-
-def is_admin(who: Principal) -> bool:
-    """Whether somebody keeps the accounts of all, by a token that may."""
-    return Role.admin in who.person.roles and Scope.manage in who.token.scopes
 
 
 def keeps(who: Principal, person: Person) -> bool:
@@ -75,8 +70,11 @@ class AccountsDesk:
         await asyncio.to_thread(self._store.set_password, who.name, hashed)
 
     def tokens(self, who: Principal) -> list[Token]:
-        """One's own tokens; for admins everybody's."""
-        return self._store.tokens(None if is_admin(who) else who.name)
+        """One's own tokens; with scope manage also those of the accounts that one keeps."""
+        if Scope.manage not in who.token.scopes:
+            return self._store.tokens(who.name)
+        whose = {who.name, *(each.name for each in self.people(who))}
+        return [each for each in self._store.tokens() if each.person in whose]
 
     async def add_token(
         self,
@@ -87,7 +85,10 @@ class AccountsDesk:
         datasets: frozenset[str],
         days: float,
     ) -> tuple[str, Token]:
-        """A token, for oneself, or for another as one who keeps accounts. It allows no more than the one it is made with."""
+        """A token, for oneself, or for another as one who keeps accounts. It allows no more than the one it is made with.
+
+        Made with a bearer token it also ends with that at the latest; what somebody makes on the pages lasts as it says.
+        """
         target = self._store.person(person or who.name)
         if target is None or not target.active or (target.name != who.name and not keeps(who, target)):
             raise Refused(404, "not-found", "there is no such account that is yours to keep", value=repr(person))
@@ -98,9 +99,13 @@ class AccountsDesk:
         datasets = who.token.datasets if datasets == EVERYWHERE else datasets
         if not allowed or not (who.token.datasets == EVERYWHERE or datasets <= who.token.datasets):
             raise Refused(403, "forbidden", "a token makes none that allows more than itself")
-        return await asyncio.to_thread(self._store.add_token, target.name, label, allowed, datasets, days * DAY)
+        parent = None if who.token.page else who.token
+        return await asyncio.to_thread(
+            lambda: self._store.add_token(target.name, label, allowed, datasets, days * DAY, parent=parent)
+        )
 
     async def revoke(self, who: Principal, token: str) -> None:
-        """End a token of one's own, or as an admin anybody's; at once."""
-        if not await asyncio.to_thread(self._store.revoke, token, None if is_admin(who) else who.name):
-            raise Refused(404, "not-found", "there is no such token of yours", value=repr(token))
+        """End a token of one's own, or of an account that one keeps, and those that were made with it; at once."""
+        if not any(each.id == token for each in self.tokens(who)):
+            raise Refused(404, "not-found", "there is no such token that is yours to end", value=repr(token))
+        await asyncio.to_thread(self._store.revoke, token)

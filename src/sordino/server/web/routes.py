@@ -285,11 +285,11 @@ class Routes:
         return Response(status_code=204)
 
     async def tokens(self, request: Request) -> Response:
-        """One's own tokens; for admins everybody's. A token itself is never shown again."""
+        """One's own tokens, and those of accounts that one keeps. A token itself is never shown again."""
         return reply({"tokens": [_token(each) for each in self._accounts.tokens(_who(request))]})
 
     async def add_token(self, request: Request, body: NewToken) -> Response:
-        """Make a token; it is shown here and never again. It allows no more than the token with which it is made."""
+        """Make a token; it is shown here and never again. It allows no more, and no longer, than the one it is made with."""
         text, token = await self._accounts.add_token(
             _who(request), body.person, body.label, body.scopes, _datasets(body.datasets), body.days
         )
@@ -298,7 +298,7 @@ class Routes:
     async def revoke_token(
         self, request: Request, token: Annotated[str, Path(min_length=1, max_length=64)]
     ) -> Response:  # fmt: skip
-        """End a token of one's own, or as an admin anybody's; at once."""
+        """End a token of one's own, or of an account that one keeps, and those that were made with it; at once."""
         await self._accounts.revoke(_who(request), token)
         return Response(status_code=204)
 

@@ -23,7 +23,7 @@ _LONGEST = 400
 
 
 async def show(visit: Visit) -> Values:
-    """One's own tokens; for admins everybody's."""
+    """One's own tokens, and those of accounts that one keeps."""
     return _tokens(visit)
 
 
