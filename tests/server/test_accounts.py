@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ import pytest
 from server.house import House, add, house
 from sordino.errors import InvalidInput
 from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
+from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import PREFIX, Passwords, new_token
 from sordino.server.accounts.store import Store
 
@@ -183,3 +189,40 @@ def test_names_are_escaped_in_pages(home: House) -> None:
     page = home.http.get("/", headers={"Cookie": f"__Host-sordino={text}"}).text
     assert name not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_suspension_is_not_lost_to_rules_that_are_saved_at_the_same_time(home: House) -> None:
+    """The owner suspends after another save of rules has looked, and before it writes."""
+    update, began = home.store.update_policy, threading.Event()
+    gate = threading.Event()
+
+    def slowly(dataset: str, change: Callable[[Policy], Policy]) -> Policy:
+        began.set()
+        assert gate.wait(10)
+        return update(dataset, change)
+
+    home.store.update_policy = slowly  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        saved = pool.submit(home.put, "owner", "/v1/datasets/visits/policy", {"per_day": 5})
+        assert began.wait(10)
+        update("visits", lambda rules: replace(rules, suspended=True))
+        gate.set()
+        assert saved.result().status_code == 200
+    found = home.store.policy("visits")
+    assert found.suspended
+    assert found.caps.per_day == Fraction(5)
+
+
+def test_rules_are_changed_by_one_process_at_a_time(tmp_path: Path) -> None:
+    stores = [Store(tmp_path / "web.sqlite3") for _ in range(2)]
+
+    def one_more(rules: Policy) -> Policy:
+        time.sleep(0.001)
+        return replace(rules, sharing=rules.sharing | {str(len(rules.sharing))})
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda i: stores[i % 2].update_policy("visits", one_more), range(40)):
+            pass
+    assert len(stores[0].policy("visits").sharing) == 40
+    for store in stores:
+        store.close()

@@ -310,14 +310,20 @@ class Store:
         return Policy(above, sharing, caps, suspended=facts.get("suspended", False))
 
     def set_policy(self, dataset: str, policy: Policy) -> None:
-        """Put rules in force."""
-        facts = {
-            "approval_above": _text(policy.approval_above), "sharing": sorted(policy.sharing),
-            "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
-            "suspended": policy.suspended,
-        }  # fmt: skip
+        """Put rules in force, whatever held before."""
+        self.update_policy(dataset, lambda _: policy)
+
+    def update_policy(self, dataset: str, change: Callable[[Policy], Policy]) -> Policy:
+        """Change the rules that are in force; nobody else changes them between the look and the change."""
         with self._changed(self._rights) as connection:
+            policy = change(self.policy(dataset))
+            facts = {
+                "approval_above": _text(policy.approval_above), "sharing": sorted(policy.sharing),
+                "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
+                "suspended": policy.suspended,
+            }  # fmt: skip
             connection.execute("REPLACE INTO policies (dataset, body) VALUES (?, ?)", (dataset, json.dumps(facts)))
+        return policy
 
     def caps(self, dataset: str, analyst: str) -> Caps | None:
         """The caps of one person, if there are any."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 import time
@@ -230,12 +229,11 @@ class Routes:
 
     async def set_policy(self, request: Request, dataset: DatasetName, body: Rules) -> Response:
         """Put rules in force: caps, approval above a price, who shares answers."""
-        self._desk.link(_who(request), dataset)
+        who = _who(request)
+        self._desk.link(who, dataset)
         caps = Caps(price_limit("per_question", body.per_question), price_limit("per_day", body.per_day))
-        above, before = price_limit("approval_above", body.approval_above), self._store.policy(dataset)
-        policy = Policy(above, frozenset(body.sharing), caps, suspended=before.suspended)
-        await asyncio.to_thread(self._store.set_policy, dataset, policy)
-        return reply(_policy(policy))
+        rules = Policy(price_limit("approval_above", body.approval_above), frozenset(body.sharing), caps)
+        return reply(_policy(await self._desk.set_rules(who, dataset, rules)))
 
     async def approvals(self, request: Request, dataset: DatasetName) -> Response:
         """Questions that wait for an owner, with reason and price."""
