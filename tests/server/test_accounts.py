@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 import time
@@ -19,6 +20,8 @@ from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
 from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import PREFIX, Passwords, new_token
 from sordino.server.accounts.store import Store
+from sordino.server.web.refusals import Refused
+from sordino.server.web.sessions import Sessions
 
 ALL = frozenset(Scope)
 
@@ -226,3 +229,24 @@ def test_rules_are_changed_by_one_process_at_a_time(tmp_path: Path) -> None:
     assert len(stores[0].policy("visits").sharing) == 40
     for store in stores:
         store.close()
+
+
+def test_strangers_who_log_in_keep_nobody_else_waiting() -> None:
+    """Hashes of passwords are slow: at most two at once, few wait, and other work has threads of its own."""
+    store, gate = Store(), threading.Event()
+    sessions = Sessions(store)
+    sessions.passwords.matches = lambda *_: not gate.wait(20)  # type: ignore[method-assign]
+
+    async def flood() -> list[int]:
+        tries = [asyncio.create_task(sessions.by_password(f"n{i}", "x" * 20, page=False)) for i in range(40)]
+        await asyncio.sleep(0.05)
+        try:
+            await asyncio.wait_for(asyncio.to_thread(store.people), 5)
+        finally:
+            gate.set()
+        found = await asyncio.gather(*tries, return_exceptions=True)
+        return [each.status for each in found if isinstance(each, Refused)]
+
+    found = asyncio.run(flood())
+    assert (found.count(401), found.count(429)) == (22, 18)
+    store.close()

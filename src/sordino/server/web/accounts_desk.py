@@ -47,7 +47,7 @@ class AccountsDesk:
         if not keeps(who, person):
             rule = "an owner opens accounts of analysts, agents and auditors, for datasets of their own"
             raise Refused(403, "forbidden", rule, "Let an admin open it.")
-        hashed = None if password is None else await asyncio.to_thread(self._passwords.hashed, password)
+        hashed = None if password is None else await self._sessions.hashing(self._passwords.hashed, password)
         await asyncio.to_thread(self._store.add_person, person)
         if hashed is not None:
             await asyncio.to_thread(self._store.set_password, person.name, hashed)
@@ -66,7 +66,7 @@ class AccountsDesk:
         """Set one's own password: by somebody who logged in, and who shows the current one where there is one."""
         if self._store.password_of(who.name) is not None:
             await self._sessions.expect_password(who.name, current)
-        hashed = await asyncio.to_thread(self._passwords.hashed, password)
+        hashed = await self._sessions.hashing(self._passwords.hashed, password)
         await asyncio.to_thread(self._store.set_password, who.name, hashed)
 
     def tokens(self, who: Principal) -> list[Token]:
