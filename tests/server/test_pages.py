@@ -96,8 +96,25 @@ def test_other_tokens_are_no_login_links(home: House, kind: str) -> None:
 def test_the_code_of_a_link_opens_nothing_else(home: House) -> None:
     text, _ = home.store.add_token("analyst", LINK, frozenset(), EVERYWHERE, 100)
     for path in ("/v1/me", "/v1/datasets", "/workbench/visits", "/history"):
-        assert home.http.get(path, headers={"Authorization": f"Bearer {text}"}).status_code == 403
+        assert home.http.get(path, headers={"Authorization": f"Bearer {text}"}).status_code == 401
         assert home.http.get(path, headers={"Cookie": f"__Host-sordino={text}"}).status_code == 401
+
+
+def test_the_first_page_shows_what_a_token_may_see(home: House) -> None:
+    asked = f"{COUNT} WHERE age > 77"
+    assert home.ask("analyst", asked).json()["status"] == "answered"
+
+    def sees(path: str, *scopes: Scope) -> tuple[int, bool, bool]:
+        text, _ = home.store.add_token("analyst", LINK, frozenset(scopes), EVERYWHERE, 100)
+        found = home.http.get(path, headers={"Authorization": f"Bearer {text}"}, follow_redirects=False)
+        return found.status_code, "patient" in found.text, "77" in found.text
+
+    assert sees("/") == (303, False, False)
+    assert sees("/", Scope.audit) == (200, False, False)
+    assert sees("/", Scope.read) == (200, True, False)
+    assert sees("/", Scope.read, Scope.ask) == (200, True, True)
+    assert sees("/workbench/visits", Scope.read) == (200, True, False)
+    assert sees("/workbench/visits", Scope.read, Scope.ask) == (200, True, True)
 
 
 def test_static_files_are_kept_by_browsers_and_nothing_else_is(home: House) -> None:
@@ -257,7 +274,8 @@ def test_older_files_of_accounts_get_a_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "web.sqlite3")
     store.close()
     with sqlite3.connect(tmp_path / "web.sqlite3") as old:
-        old.executescript("DROP TABLE pins; PRAGMA user_version = 1")
+        old.executescript("DROP TABLE pins; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent")
+        old.execute("PRAGMA user_version = 1")
     old.close()
     store = Store(tmp_path / "web.sqlite3")
     store.pin(Pin("0" * 32, "visits", "ana", "One", 1.0))
