@@ -246,6 +246,18 @@ def test_boards_show_what_the_owner_lets_people_share(home: House) -> None:
     assert "All visits" not in home.http.get("/board", headers=who[0]).text
 
 
+def test_who_shares_answers_is_told_to_them_and_to_those_who_answer_for_the_dataset(home: House) -> None:
+    for sharing, all_see in ((("analyst", "secret-name"), False), (("*", "secret-name"), True)):
+        home.store.set_policy("visits", Policy(sharing=frozenset(sharing)))
+        for name in ("owner", "auditor", "analyst", "other", "agent"):
+            told = name in ("owner", "auditor", *sharing)
+            rules = home.get(name, "/v1/datasets/visits/policy").json()["sharing"]
+            assert rules == (sorted(sharing) if told else ["*"] if all_see else []), name
+            if name not in ("owner", "auditor"):
+                assert ("secret-name" in home.get(name, "/workbench/visits").text) == told, name
+    home.store.set_policy("visits", Policy())
+
+
 def test_an_answer_that_is_not_there_is_not_pinned(home: House) -> None:
     home.store.set_policy("visits", Policy(approval_above=Fraction(1, 10)))
     who = logged_in(home)

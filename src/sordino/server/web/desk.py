@@ -435,6 +435,12 @@ class Desk:
         await asyncio.to_thread(self.store.update_policy, dataset, lambda rules: replace(rules, suspended=False))
         await link.resume()
 
+    def rules(self, who: Principal, dataset: str) -> Policy:
+        """The rules, as somebody may see them: names of others are for owners and auditors, and for those named."""
+        self.link(who, dataset)
+        policy = self.store.policy(dataset)
+        return policy if who.person.roles & {Role.owner, Role.auditor} else policy.told_to(who.name)
+
     async def set_rules(self, who: Principal, dataset: str, rules: Policy) -> Policy:
         """Put rules in force; a suspension stays as it is."""
         self.link(who, dataset)

@@ -223,9 +223,8 @@ class Routes:
         return Response(status_code=204)
 
     async def policy(self, request: Request, dataset: DatasetName) -> Response:
-        """The owner's rules."""
-        self._desk.link(_who(request), dataset)
-        return reply(_policy(self._store.policy(dataset)))
+        """The owner's rules; who shares answers is told to owners, auditors and those who share."""
+        return reply(_policy(self._desk.rules(_who(request), dataset)))
 
     async def set_policy(self, request: Request, dataset: DatasetName, body: Rules) -> Response:
         """Put rules in force: caps, approval above a price, who shares answers."""
