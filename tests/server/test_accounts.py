@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,8 +17,11 @@ import pytest
 from server.house import House, add, house
 from sordino.errors import InvalidInput
 from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
+from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import PREFIX, Passwords, new_token
 from sordino.server.accounts.store import Store
+from sordino.server.web.refusals import Refused
+from sordino.server.web.sessions import Sessions
 
 ALL = frozenset(Scope)
 
@@ -87,6 +96,30 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
         Store(path)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_file_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "web.sqlite3"
+    store = Store(path)
+    token = add(store, "ana", Role.analyst)
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent;")
+        if version == 1:
+            connection.execute("DROP TABLE pins")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    store = Store(path)
+    found = store.principal(token)
+    assert found is not None
+    text, made = store.add_token("ana", "", ALL, EVERYWHERE, 1e6, parent=found.token)
+    assert (store.principal(text) is not None, store.pins("visits")) == (True, [])
+    assert store.revoke(found.token.id)
+    assert store.principal(text) is None
+    with pytest.raises(InvalidInput, match="just ended"):
+        store.add_token("ana", "", ALL, EVERYWHERE, 1e6, parent=made)
+    store.close()
+
+
 def test_a_closed_account_stays_closed_and_its_name_is_not_given_again() -> None:
     store = Store()
     token = add(store, "ana", Role.analyst)
@@ -102,8 +135,9 @@ def test_a_closed_account_stays_closed_and_its_name_is_not_given_again() -> None
 
 def test_logging_in_with_a_password(home: House) -> None:
     password = "correct horse battery"
-    home.put("analyst", "/v1/me/password", {"password": "short"}).json()["rule"].index("12")
-    assert home.put("analyst", "/v1/me/password", {"password": password}).status_code == 204
+    with pytest.raises(InvalidInput, match="12 to 1024"):
+        Passwords().hashed("short")
+    home.store.set_password("analyst", Passwords().hashed(password))
     token = home.http.post("/v1/login", json={"name": "analyst", "password": password}).json()["secret"]
     assert home.http.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).json()["name"] == "analyst"
     wrong = home.http.post("/v1/login", json={"name": "analyst", "password": password + "!"})
@@ -127,7 +161,7 @@ def test_too_many_logins_are_told_to_wait(home: House) -> None:
 
 
 def test_pages_by_cookie(home: House) -> None:
-    home.put("owner", "/v1/me/password", {"password": "correct horse battery"})
+    home.store.set_password("owner", Passwords().hashed("correct horse battery"))
     assert home.http.get("/", follow_redirects=False).headers["location"] == "/login"
     wrong = home.http.post("/login", data={"name": "owner", "password": "<b>no"}, follow_redirects=False)
     assert wrong.status_code == 401
@@ -158,3 +192,61 @@ def test_names_are_escaped_in_pages(home: House) -> None:
     page = home.http.get("/", headers={"Cookie": f"__Host-sordino={text}"}).text
     assert name not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_suspension_is_not_lost_to_rules_that_are_saved_at_the_same_time(home: House) -> None:
+    """The owner suspends after another save of rules has looked, and before it writes."""
+    update, began = home.store.update_policy, threading.Event()
+    gate = threading.Event()
+
+    def slowly(dataset: str, change: Callable[[Policy], Policy]) -> Policy:
+        began.set()
+        assert gate.wait(10)
+        return update(dataset, change)
+
+    home.store.update_policy = slowly  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        saved = pool.submit(home.put, "owner", "/v1/datasets/visits/policy", {"per_day": 5})
+        assert began.wait(10)
+        update("visits", lambda rules: replace(rules, suspended=True))
+        gate.set()
+        assert saved.result().status_code == 200
+    found = home.store.policy("visits")
+    assert found.suspended
+    assert found.caps.per_day == Fraction(5)
+
+
+def test_rules_are_changed_by_one_process_at_a_time(tmp_path: Path) -> None:
+    stores = [Store(tmp_path / "web.sqlite3") for _ in range(2)]
+
+    def one_more(rules: Policy) -> Policy:
+        time.sleep(0.001)
+        return replace(rules, sharing=rules.sharing | {str(len(rules.sharing))})
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda i: stores[i % 2].update_policy("visits", one_more), range(40)):
+            pass
+    assert len(stores[0].policy("visits").sharing) == 40
+    for store in stores:
+        store.close()
+
+
+def test_strangers_who_log_in_keep_nobody_else_waiting() -> None:
+    """Hashes of passwords are slow: at most two at once, few wait, and other work has threads of its own."""
+    store, gate = Store(), threading.Event()
+    sessions = Sessions(store)
+    sessions.passwords.matches = lambda *_: not gate.wait(20)  # type: ignore[method-assign]
+
+    async def flood() -> list[int]:
+        tries = [asyncio.create_task(sessions.by_password(f"n{i}", "x" * 20, page=False)) for i in range(40)]
+        await asyncio.sleep(0.05)
+        try:
+            await asyncio.wait_for(asyncio.to_thread(store.people), 5)
+        finally:
+            gate.set()
+        found = await asyncio.gather(*tries, return_exceptions=True)
+        return [each.status for each in found if isinstance(each, Refused)]
+
+    found = asyncio.run(flood())
+    assert (found.count(401), found.count(429)) == (22, 18)
+    store.close()

@@ -21,7 +21,7 @@ NAMES = {
     "owner_allot": "analyst epsilon delta per_question per_day", "owner_take_back": "analyst", "owner_suspend": "to",
     "owner_rules": "approval_above per_question per_day sharing", "owner_decide": "question decision note",
     "owner_person": "name role password", "owner_close_person": "name", "audit_check": "text",
-    "agents_connect": "name dataset epsilon per_question", "tokens_make": "label person dataset days scope",
+    "agents_connect": "name dataset epsilon per_question rest", "tokens_make": "label person dataset days scope",
     "tokens_revoke": "token",
     "declare_form": "table source columns unit max_rows epsilon delta price rows name-0 min-0 kind-0",
 }  # fmt: skip
@@ -81,14 +81,30 @@ def test_nobody_approves_a_question_of_their_own_on_a_page(home: House) -> None:
 
 def test_an_agent_is_connected_with_limits_or_not_at_all(home: House) -> None:
     for lacks in ("epsilon", "per_question"):
-        fields = {"name": "r2", "dataset": "visits", "epsilon": "1", "per_question": "0.1", lacks: " "}
+        fields = {"name": "r2", "dataset": "visits", "epsilon": "1", "per_question": "0.1", "rest": "on", lacks: " "}
         assert form(home, "owner", "/agents", **fields).status_code == 422
         assert home.store.person("r2") is None
-    fields = {"dataset": "visits", "epsilon": "1", "per_question": "0.1"}
+    fields = {"dataset": "visits", "epsilon": "1", "per_question": "0.1", "rest": "on"}
     assert form(home, "owner", "/agents", name="other", **fields).status_code == 422  # an analyst becomes no agent
     assert "sordino_" in form(home, "owner", "/agents", name="r2", **fields).text
     made = [token for token in home.store.tokens("r2") if token.label == "agent"]
     assert [(set(token.scopes), set(token.datasets)) for token in made] == [({Scope.read, Scope.ask}, {"visits"})]
+    form(home, "owner", "/owner/visits/take-back", analyst="*")
+
+
+def test_the_first_agent_does_not_stop_all_who_have_no_part() -> None:
+    with house() as home:
+        fields = {"name": "r2", "dataset": "visits", "epsilon": "1", "per_question": "0.1"}
+        assert "Everybody else gets the rest" in home.get("owner", "/agents").text
+        assert form(home, "owner", "/agents", **fields).status_code == 422
+        assert form(home, "owner", "/agents", **{**fields, "epsilon": "10", "rest": "on"}).status_code == 422
+        assert home.store.person("r2") is None
+        assert form(home, "owner", "/agents", **fields, rest="on").status_code == 200
+        meters = home.link.facts().meters
+        assert (str(meters["r2"].budget.epsilon), str(meters["*"].budget.epsilon)) == ("1", "9")
+        assert home.ask("analyst").json()["status"] == "answered"
+        assert "Everybody else gets the rest" not in home.get("owner", "/agents").text
+        assert form(home, "owner", "/agents", **{**fields, "name": "r3"}).status_code == 200
 
 
 def test_a_token_on_the_page_allows_no_more_than_the_api_would(home: House) -> None:

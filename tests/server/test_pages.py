@@ -96,8 +96,25 @@ def test_other_tokens_are_no_login_links(home: House, kind: str) -> None:
 def test_the_code_of_a_link_opens_nothing_else(home: House) -> None:
     text, _ = home.store.add_token("analyst", LINK, frozenset(), EVERYWHERE, 100)
     for path in ("/v1/me", "/v1/datasets", "/workbench/visits", "/history"):
-        assert home.http.get(path, headers={"Authorization": f"Bearer {text}"}).status_code == 403
+        assert home.http.get(path, headers={"Authorization": f"Bearer {text}"}).status_code == 401
         assert home.http.get(path, headers={"Cookie": f"__Host-sordino={text}"}).status_code == 401
+
+
+def test_the_first_page_shows_what_a_token_may_see(home: House) -> None:
+    asked = f"{COUNT} WHERE age > 77"
+    assert home.ask("analyst", asked).json()["status"] == "answered"
+
+    def sees(path: str, *scopes: Scope) -> tuple[int, bool, bool]:
+        text, _ = home.store.add_token("analyst", LINK, frozenset(scopes), EVERYWHERE, 100)
+        found = home.http.get(path, headers={"Authorization": f"Bearer {text}"}, follow_redirects=False)
+        return found.status_code, "patient" in found.text, "77" in found.text
+
+    assert sees("/") == (303, False, False)
+    assert sees("/", Scope.audit) == (200, False, False)
+    assert sees("/", Scope.read) == (200, True, False)
+    assert sees("/", Scope.read, Scope.ask) == (200, True, True)
+    assert sees("/workbench/visits", Scope.read) == (200, True, False)
+    assert sees("/workbench/visits", Scope.read, Scope.ask) == (200, True, True)
 
 
 def test_static_files_are_kept_by_browsers_and_nothing_else_is(home: House) -> None:
@@ -255,6 +272,18 @@ def test_boards_show_what_the_owner_lets_people_share(home: House) -> None:
     assert "All visits" not in home.http.get("/board", headers=who[0]).text
 
 
+def test_who_shares_answers_is_told_to_them_and_to_those_who_answer_for_the_dataset(home: House) -> None:
+    for sharing, all_see in ((("analyst", "secret-name"), False), (("*", "secret-name"), True)):
+        home.store.set_policy("visits", Policy(sharing=frozenset(sharing)))
+        for name in ("owner", "auditor", "analyst", "other", "agent"):
+            told = name in ("owner", "auditor", *sharing)
+            rules = home.get(name, "/v1/datasets/visits/policy").json()["sharing"]
+            assert rules == (sorted(sharing) if told else ["*"] if all_see else []), name
+            if name not in ("owner", "auditor"):
+                assert ("secret-name" in home.get(name, "/workbench/visits").text) == told, name
+    home.store.set_policy("visits", Policy())
+
+
 def test_an_answer_that_is_not_there_is_not_pinned(home: House) -> None:
     home.store.set_policy("visits", Policy(approval_above=Fraction(1, 10)))
     who = logged_in(home)
@@ -283,7 +312,8 @@ def test_older_files_of_accounts_get_a_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "web.sqlite3")
     store.close()
     with sqlite3.connect(tmp_path / "web.sqlite3") as old:
-        old.executescript("DROP TABLE pins; PRAGMA user_version = 1")
+        old.executescript("DROP TABLE pins; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent")
+        old.execute("PRAGMA user_version = 1")
     old.close()
     store = Store(tmp_path / "web.sqlite3")
     store.pin(Pin("0" * 32, "visits", "ana", "One", 1.0))

@@ -9,6 +9,7 @@ import pytest
 from server.house import COUNT, House, add, house
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.rights import RIGHTS, Right
+from sordino.server.web.sessions import form_key
 from sordino.server.web.site.static_files import version
 
 SPELLED_OUT = """
@@ -143,7 +144,7 @@ def test_a_route_lets_in_whom_the_table_names_and_nobody_else(home: House, name:
         status = send(home, name, right, home.as_(role))
         if right.roles is None:
             assert status not in (403, 500)
-        elif role in right.roles:
+        elif role in right.roles and not right.session:
             assert status not in (401, 403, 405, 500), (name, role)
         else:
             assert status == 403, (name, role)
@@ -154,9 +155,35 @@ def test_a_token_of_a_smaller_scope_allows_less(home: House) -> None:
         for role in Role:
             text, _ = home.store.add_token(role, "small", frozenset((scope,)), EVERYWHERE, 1000)
             for name, right in RIGHTS.items():
-                if right.roles is not None and role in right.roles and name not in ("add_token", "set_password"):
+                if right.roles is not None and role in right.roles and name != "add_token" and not right.session:
                     status = send(home, name, right, {"Authorization": f"Bearer {text}"})
                     assert (status == 403) == (right.scope != scope), (name, role, scope)
+
+
+def test_no_token_sets_a_password(home: House) -> None:
+    """Otherwise whoever finds a token for reading has the whole account, for good."""
+    for role in Role:
+        for path, method in (("/v1/me/password", "PUT"), ("/tokens/password", "POST")):
+            found = home.http.request(method, path, json={"password": "one of the thief's"}, headers=home.as_(role))
+            assert found.status_code == 403
+        assert home.store.password_of(role) is None
+
+
+def test_a_password_is_changed_with_the_current_one_and_from_a_page(home: House) -> None:
+    def change(**fields: str) -> int:
+        session, _ = home.store.add_token("other", "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
+        sent = {**fields, "form_key": form_key(session)}
+        headers = {"Cookie": f"__Host-sordino={session}"}
+        return home.http.post("/tokens/password", data=sent, headers=headers, follow_redirects=False).status_code
+
+    first, second = "a first long sentence", "a second long sentence"
+    assert change(password=first, again=first) == 303  # by a login link, or at an identity provider
+    kept = home.store.password_of("other")
+    assert change(password=second, again=second) == 401
+    assert change(password=second, again=second, current="not this one") == 401
+    assert home.store.password_of("other") == kept
+    assert change(password=second, again=second, current=first) == 303
+    assert home.store.password_of("other") != kept
 
 
 def test_a_token_for_one_dataset_does_not_see_another(home: House) -> None:
@@ -201,6 +228,53 @@ def test_only_who_keeps_accounts_makes_tokens_of_others(home: House) -> None:
             if other != role:
                 assert home.post(role, "/v1/tokens", {"person": other}).status_code == 404, (role, other)
     assert home.post("owner", "/v1/tokens", {"person": "other"}).status_code == 201
+
+
+def test_a_limited_token_keeps_no_account_beyond_its_limits(home: House) -> None:
+    scopes = frozenset((Scope.manage, Scope.read))
+    for role in ("owner", "admin"):
+        text, _ = home.store.add_token(role, "narrow", scopes, frozenset(("visits",)), 1000)
+        home.tokens["keeper"] = text
+        for datasets in (["elsewhere"], ["visits", "elsewhere"], ["*"], []):
+            spy = {"name": "spy", "roles": ["auditor"], "datasets": datasets}
+            assert home.post("keeper", "/v1/people", spy).status_code == 403, (role, datasets)
+        assert home.post("keeper", "/v1/tokens", {"person": "stranger"}).status_code == 404
+        name = f"vera of {role}"
+        made = {"name": name, "roles": ["analyst", "auditor"], "datasets": ["visits"]}
+        assert home.post("keeper", "/v1/people", made).status_code == 201
+        token = home.post("keeper", "/v1/tokens", {"person": name}).json()
+        assert (token["scopes"], token["datasets"]) == (["manage", "read"], ["visits"])
+        assert home.post("keeper", "/v1/tokens", {"person": name, "scopes": ["audit"]}).status_code == 403
+        assert home.post("keeper", "/v1/tokens", {"person": name, "datasets": ["elsewhere"]}).status_code == 403
+
+
+def test_a_token_makes_none_that_lasts_longer_and_they_end_with_it(home: House) -> None:
+    text, first = home.store.add_token("owner", "first", frozenset(Scope), EVERYWHERE, 1000)
+    home.tokens["first"] = text
+    second = home.post("first", "/v1/tokens", {"days": 400}).json()
+    assert second["expires"] == first.expires
+    home.tokens["second"] = second["secret"]
+    third = home.post("second", "/v1/tokens", {"person": "other", "scopes": ["read"], "days": 400}).json()
+    assert third["expires"] == first.expires
+    home.tokens["third"] = third["secret"]
+    assert home.get("third", "/v1/datasets").status_code == 200
+    assert home.http.delete(f"/v1/tokens/{first.id}", headers=home.as_("owner")).status_code == 204
+    assert [home.get(each, "/v1/me").status_code for each in ("first", "second", "third")] == [401] * 3
+    assert home.get("owner", "/v1/me").status_code == home.get("other", "/v1/me").status_code == 200
+
+
+def test_an_owner_ends_tokens_of_accounts_that_they_keep(home: House) -> None:
+    _, agents = home.store.add_token("agent", "agent", frozenset((Scope.read, Scope.ask)), frozenset(("visits",)), 1000)
+    _, admins = home.store.add_token("admin", "", frozenset(Scope), EVERYWHERE, 1000)
+    home.tokens["reads"], _ = home.store.add_token("owner", "", frozenset((Scope.read,)), EVERYWHERE, 1000)
+    for name in ("stranger", "analyst", "auditor", "reads"):
+        assert agents.id not in home.get(name, "/tokens").text
+        assert home.http.delete(f"/v1/tokens/{agents.id}", headers=home.as_(name)).status_code == 404, name
+    assert home.http.delete(f"/v1/tokens/{admins.id}", headers=home.as_("owner")).status_code == 404
+    assert agents.id in home.get("owner", "/tokens").text
+    done = home.http.post("/tokens/revoke", data={"token": agents.id}, headers=home.as_("owner"), follow_redirects=False)
+    assert done.status_code == 303
+    assert [each.revoked for each in home.store.tokens("agent") if each.id == agents.id] == [True]
 
 
 def test_a_token_makes_none_that_allows_more(home: House) -> None:

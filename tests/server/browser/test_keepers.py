@@ -112,6 +112,7 @@ def test_an_agent_is_let_in_asks_and_is_stopped_by_its_limits(visitors: Visitors
     page.get_by_label("Dataset").select_option("clinic")
     page.get_by_label("Its part of the budget").fill("0.3")
     page.get_by_label("At most for a question").fill("0.1")
+    page.get_by_label("Everybody else gets the rest").check()
     page.get_by_role("button", name="Connect").click()
     config = json.loads(page.locator("pre.secret").first.inner_text())
     pages.tokens["reporter"] = config["mcpServers"]["clinic"]["env"]["SORDINO_TOKEN"]

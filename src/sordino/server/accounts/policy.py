@@ -6,7 +6,7 @@ epsilon that an answer alone satisfies, as previews show it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sordino.errors import InvalidInput
@@ -52,6 +52,10 @@ class Policy:
         if self.sharing:
             found.append(f"Answers are shared among: {', '.join(sorted(self.sharing)).replace('*', 'all who may ask')}.")
         return found
+
+    def told_to(self, name: str) -> Policy:
+        """The rules without the names of those who share answers, for whoever is not one of them."""
+        return self if name in self.sharing else replace(self, sharing=self.sharing & {"*"})
 
     def shares(self, one: str, other: str) -> bool:
         """Whether an answer to one may be given to the other; everybody may have their own again."""

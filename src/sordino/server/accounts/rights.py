@@ -31,9 +31,13 @@ class Right:
     path: str
     roles: frozenset[Role] | None
     scope: Scope = Scope.read
+    session: bool = False
+    """Whether it is for somebody who logged in to the pages, and for no bearer token, whatever that allows."""
 
     def allows(self, who: Principal) -> bool:
         """Whether role and token allow it; whether the dataset does is asked where it is named."""
+        if self.session and not who.token.page:
+            return False
         return self.roles is None or (bool(self.roles & who.person.roles) and self.scope in who.token.scopes)
 
 
@@ -88,7 +92,7 @@ RIGHTS: Mapping[str, Right] = {
     "people": Right("GET", "/v1/people", _PEOPLE, Scope.manage),
     "add_person": Right("POST", "/v1/people", _PEOPLE, Scope.manage),
     "remove_person": Right("DELETE", "/v1/people/{name}", _PEOPLE, Scope.manage),
-    "set_password": Right("PUT", "/v1/me/password", _EVERYBODY),
+    "set_password": Right("PUT", "/v1/me/password", _EVERYBODY, session=True),
     "tokens": Right("GET", "/v1/tokens", _EVERYBODY),
     "add_token": Right("POST", "/v1/tokens", _EVERYBODY),
     "revoke_token": Right("DELETE", "/v1/tokens/{token}", _EVERYBODY),
@@ -116,7 +120,7 @@ RIGHTS: Mapping[str, Right] = {
     "tokens_page": Right("GET", "/tokens", _EVERYBODY),
     "tokens_make": Right("POST", "/tokens", _EVERYBODY),
     "tokens_revoke": Right("POST", "/tokens/revoke", _EVERYBODY),
-    "tokens_password": Right("POST", "/tokens/password", _EVERYBODY),
+    "tokens_password": Right("POST", "/tokens/password", _EVERYBODY, session=True),
 }
 
 OPEN = frozenset(right.path for right in RIGHTS.values() if right.roles is None)

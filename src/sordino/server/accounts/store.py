@@ -27,7 +27,7 @@ __all__ = ["Pin", "Question", "Standing", "Store"]
 
 Standing: TypeAlias = Literal["waiting", "accepted", "answered", "refused", "failed", "denied"]
 _SETTLED = ("answered", "refused", "failed", "denied")
-_VERSION = 2
+_VERSION = 3
 _LONGEST_TOKEN = 400 * DAY
 _SCHEMA = """
 CREATE TABLE people (
@@ -55,6 +55,17 @@ CREATE TABLE pins (
   question TEXT PRIMARY KEY, dataset TEXT NOT NULL, person TEXT NOT NULL, title TEXT NOT NULL, created REAL NOT NULL) STRICT;
 CREATE INDEX pins_of ON pins (dataset, person);
 """
+_PARENTS = """
+ALTER TABLE tokens ADD COLUMN parent TEXT;
+CREATE INDEX tokens_by ON tokens (parent);
+"""
+_WITH_MADE = """
+UPDATE tokens SET revoked = 1 WHERE id IN (
+  WITH RECURSIVE made (id) AS (
+    SELECT id FROM tokens WHERE {} UNION SELECT tokens.id FROM tokens JOIN made ON tokens.parent = made.id)
+  SELECT id FROM made)
+"""
+"""Ends tokens, those that were made with them, and so on."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ class Store:
         if version > _VERSION:
             rule = f"its version is {version}, and this Sordino knows {_VERSION}"
             raise InvalidInput("the file of accounts", rule, "Install a newer Sordino.")
-        missing = {0: _SCHEMA + _PINS, 1: _PINS}.get(version)
+        missing = {0: _SCHEMA + _PINS + _PARENTS, 1: _PINS + _PARENTS, 2: _PARENTS}.get(version)
         if missing is not None:
             self._rights.executescript(f"BEGIN; {missing} PRAGMA user_version = {_VERSION}; COMMIT;")
 
@@ -182,10 +193,10 @@ class Store:
             raise InvalidInput(f"name={person.name!r}", rule, "Choose another name.") from None
 
     def close_person(self, name: str) -> bool:
-        """Close an account and all its tokens, at once and for good."""
+        """Close an account, all its tokens and those that were made with them, at once and for good."""
         with self._changed(self._rights) as connection:
             found = connection.execute("UPDATE people SET active = 0, password = NULL WHERE name = ? AND active", (name,))
-            connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
+            connection.execute(_WITH_MADE.format("person = ?"), (name,))
             return found.rowcount > 0
 
     def set_password(self, name: str, hashed: str) -> None:
@@ -228,20 +239,28 @@ class Store:
         lasts: float,
         *,
         page: bool = False,
+        parent: Token | None = None,
     ) -> tuple[str, Token]:
-        """A new token of an open account, shown once and never again; and what is kept of it."""
+        """A new token of an open account, shown once and never again; and what is kept of it.
+
+        It ends with its `parent`, the token that it is made with, at the latest.
+        """
         if not 0 < lasts <= _LONGEST_TOKEN:
             raise InvalidInput(f"{lasts} seconds", "a token lasts at least a second, and at most 400 days", "Pass 90 days.")
         text, now = new_token(), self.clock()
-        token = Token(new_id()[:12], person, label, scopes, datasets, now, now + lasts, page=page)
+        until = now + lasts if parent is None else min(now + lasts, parent.expires)
+        token = Token(new_id()[:12], person, label, scopes, datasets, now, until, page=page)
         with self._changed(self._rights) as connection:
             if connection.execute("SELECT 1 FROM people WHERE name = ? AND active", (person,)).fetchone() is None:
                 raise InvalidInput(f"name={person!r}", "there is no open account of that name", "Add the person first.")
+            over = "SELECT 1 FROM tokens WHERE id = ? AND revoked"
+            if parent is not None and connection.execute(over, (parent.id,)).fetchone() is not None:
+                raise InvalidInput("a token", "the one that it is made with has just ended", "Log in again.")
             connection.execute(
-                "INSERT INTO tokens (id, digest, person, label, scopes, datasets, created, expires, page) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tokens (id, digest, person, label, scopes, datasets, created, expires, page, parent) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (token.id, token_digest(text), person, label, _listed(scopes), _listed(datasets), token.created,
-                 token.expires, page),
+                 token.expires, page, None if parent is None else parent.id),
             )  # fmt: skip
         return text, token
 
@@ -252,13 +271,10 @@ class Store:
             rows = self._rights.execute(f"SELECT * FROM tokens{where} ORDER BY created", values)  # noqa: S608
             return [_token(row) for row in rows]
 
-    def revoke(self, token: str, person: str | None = None) -> bool:
-        """End a token by its id, of one person if named; False if there is no such one."""
+    def revoke(self, token: str) -> bool:
+        """End a token by its id, and those that were made with it; False if there is no such one."""
         with self._changed(self._rights) as connection:
-            if person is None:
-                return connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ?", (token,)).rowcount > 0
-            done = connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ? AND person = ?", (token, person))
-            return done.rowcount > 0
+            return connection.execute(_WITH_MADE.format("id = ?"), (token,)).rowcount > 0
 
     def principal(self, text: str) -> Principal | None:
         """Who holds a token; None if it opens nothing (any more)."""
@@ -294,14 +310,20 @@ class Store:
         return Policy(above, sharing, caps, suspended=facts.get("suspended", False))
 
     def set_policy(self, dataset: str, policy: Policy) -> None:
-        """Put rules in force."""
-        facts = {
-            "approval_above": _text(policy.approval_above), "sharing": sorted(policy.sharing),
-            "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
-            "suspended": policy.suspended,
-        }  # fmt: skip
+        """Put rules in force, whatever held before."""
+        self.update_policy(dataset, lambda _: policy)
+
+    def update_policy(self, dataset: str, change: Callable[[Policy], Policy]) -> Policy:
+        """Change the rules that are in force; nobody else changes them between the look and the change."""
         with self._changed(self._rights) as connection:
+            policy = change(self.policy(dataset))
+            facts = {
+                "approval_above": _text(policy.approval_above), "sharing": sorted(policy.sharing),
+                "per_question": _text(policy.caps.per_question), "per_day": _text(policy.caps.per_day),
+                "suspended": policy.suspended,
+            }  # fmt: skip
             connection.execute("REPLACE INTO policies (dataset, body) VALUES (?, ?)", (dataset, json.dumps(facts)))
+        return policy
 
     def caps(self, dataset: str, analyst: str) -> Caps | None:
         """The caps of one person, if there are any."""

@@ -116,9 +116,10 @@ class NewToken(_Body):
 
 
 class Password(_Body):
-    """A new password of one's own."""
+    """A new password of one's own, and the one that it takes the place of, if there is one."""
 
     password: str = Field(max_length=1024)
+    current: str = Field(default="", max_length=1024)
 
 
 class Login(_Body):

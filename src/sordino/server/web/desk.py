@@ -427,13 +427,26 @@ class Desk:
     async def suspend(self, who: Principal, dataset: str) -> None:
         """Refuse all new questions for now, before anything is charged; what was accepted is still answered."""
         self.link(who, dataset)
-        await asyncio.to_thread(self.store.set_policy, dataset, replace(self.store.policy(dataset), suspended=True))
+        await asyncio.to_thread(self.store.update_policy, dataset, lambda rules: replace(rules, suspended=True))
 
     async def resume(self, who: Principal, dataset: str) -> None:
         """Let people ask again: after a suspension, or after a pause for answers that took too long."""
         link = self.link(who, dataset)
-        await asyncio.to_thread(self.store.set_policy, dataset, replace(self.store.policy(dataset), suspended=False))
+        await asyncio.to_thread(self.store.update_policy, dataset, lambda rules: replace(rules, suspended=False))
         await link.resume()
+
+    def rules(self, who: Principal, dataset: str) -> Policy:
+        """The rules, as somebody may see them: names of others are for owners and auditors, and for those named."""
+        self.link(who, dataset)
+        policy = self.store.policy(dataset)
+        return policy if who.person.roles & {Role.owner, Role.auditor} else policy.told_to(who.name)
+
+    async def set_rules(self, who: Principal, dataset: str, rules: Policy) -> Policy:
+        """Put rules in force; a suspension stays as it is."""
+        self.link(who, dataset)
+        return await asyncio.to_thread(
+            self.store.update_policy, dataset, lambda before: replace(rules, suspended=before.suspended)
+        )
 
     async def receipts(self, who: Principal, dataset: str, after: int, limit: int, *, everybody: bool) -> list[JSON]:
         """Charges, oldest first: one's own, or of everybody. What became of a charge is told after its tick, not before."""

@@ -108,7 +108,7 @@ class Guard:
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind:
             found = self._store.principal(text.strip()) if kind.lower() == "bearer" else None
-            return None if found is None or found.token.page else found
+            return None if found is None or found.token.page or not found.token.scopes else found
         found = None if session is None else self._store.principal(session)
         return found if found is not None and found.token.page else None
 

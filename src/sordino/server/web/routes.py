@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 import time
@@ -76,7 +75,7 @@ class Routes:
         provider: Provider | None = None,
     ) -> None:
         self._desk, self._store, self._requests, self._provider = desk, store, requests, provider
-        self._sessions, self._accounts = sessions, AccountsDesk(store, sessions.passwords)
+        self._sessions, self._accounts = sessions, AccountsDesk(store, sessions)
         self.by_name: dict[str, Callable[..., Any]] = {
             name: getattr(self, name)
             for name in (
@@ -224,18 +223,16 @@ class Routes:
         return Response(status_code=204)
 
     async def policy(self, request: Request, dataset: DatasetName) -> Response:
-        """The owner's rules."""
-        self._desk.link(_who(request), dataset)
-        return reply(_policy(self._store.policy(dataset)))
+        """The owner's rules; who shares answers is told to owners, auditors and those who share."""
+        return reply(_policy(self._desk.rules(_who(request), dataset)))
 
     async def set_policy(self, request: Request, dataset: DatasetName, body: Rules) -> Response:
         """Put rules in force: caps, approval above a price, who shares answers."""
-        self._desk.link(_who(request), dataset)
+        who = _who(request)
+        self._desk.link(who, dataset)
         caps = Caps(price_limit("per_question", body.per_question), price_limit("per_day", body.per_day))
-        above, before = price_limit("approval_above", body.approval_above), self._store.policy(dataset)
-        policy = Policy(above, frozenset(body.sharing), caps, suspended=before.suspended)
-        await asyncio.to_thread(self._store.set_policy, dataset, policy)
-        return reply(_policy(policy))
+        rules = Policy(price_limit("approval_above", body.approval_above), frozenset(body.sharing), caps)
+        return reply(_policy(await self._desk.set_rules(who, dataset, rules)))
 
     async def approvals(self, request: Request, dataset: DatasetName) -> Response:
         """Questions that wait for an owner, with reason and price."""
@@ -280,16 +277,16 @@ class Routes:
         return Response(status_code=204)
 
     async def set_password(self, request: Request, body: Password) -> Response:
-        """Set one's own password."""
-        await self._accounts.set_password(_who(request), body.password)
+        """Set one's own password, from a page, and with the current one if there is one. No bearer token does it."""
+        await self._accounts.set_password(_who(request), body.password, body.current)
         return Response(status_code=204)
 
     async def tokens(self, request: Request) -> Response:
-        """One's own tokens; for admins everybody's. A token itself is never shown again."""
+        """One's own tokens, and those of accounts that one keeps. A token itself is never shown again."""
         return reply({"tokens": [_token(each) for each in self._accounts.tokens(_who(request))]})
 
     async def add_token(self, request: Request, body: NewToken) -> Response:
-        """Make a token; it is shown here and never again. It allows no more than the token with which it is made."""
+        """Make a token; it is shown here and never again. It allows no more, and no longer, than the one it is made with."""
         text, token = await self._accounts.add_token(
             _who(request), body.person, body.label, body.scopes, _datasets(body.datasets), body.days
         )
@@ -298,7 +295,7 @@ class Routes:
     async def revoke_token(
         self, request: Request, token: Annotated[str, Path(min_length=1, max_length=64)]
     ) -> Response:  # fmt: skip
-        """End a token of one's own, or as an admin anybody's; at once."""
+        """End a token of one's own, or of an account that one keeps, and those that were made with it; at once."""
         await self._accounts.revoke(_who(request), token)
         return Response(status_code=204)
 

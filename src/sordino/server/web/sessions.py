@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Response
@@ -36,6 +38,8 @@ COOKIE = "__Host-sordino"
 FORM_FIELD = "form_key"
 FORM_HEADER = b"x-sordino-form"
 LASTS = 12 * 3600.0
+_AT_ONCE, _MOST_WAITING = 2, 20
+T = TypeVar("T")
 
 
 def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
@@ -65,16 +69,32 @@ class Sessions:
 
     def __init__(self, store: Store, *, provider: bool = False) -> None:
         self._store, self.passwords, self.has_provider = store, Passwords(), provider
+        self._hashing, self._hashes = ThreadPoolExecutor(_AT_ONCE, "passwords"), 0
+
+    async def hashing(self, work: Callable[..., T], *given: Any) -> T:
+        """Do slow work about passwords, in threads of its own: strangers who try some keep nobody else waiting."""
+        if self._hashes >= _AT_ONCE + _MOST_WAITING:
+            rule = "too many people log in at once"
+            raise Refused(429, "too-many-requests", rule, "Try again soon.", headers={"Retry-After": "5"})
+        self._hashes += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._hashing, work, *given)
+        finally:
+            self._hashes -= 1
 
     async def by_password(self, name: str, password: str, *, page: bool) -> tuple[str, Token]:
-        """A session for a name and a password; few tries a minute."""
+        """A session for a name and a password."""
+        await self.expect_password(name, password)
+        return await self.begin(name, page=page)
+
+    async def expect_password(self, name: str, password: str) -> None:
+        """Refuse a wrong password; few tries a minute."""
         if not self.passwords.allowed(name):
             rule = "too many tries for this name"
             raise Refused(429, "too-many-requests", rule, "Wait a minute.", headers={"Retry-After": "60"})
         stored = self._store.password_of(name)
-        if not await asyncio.to_thread(self.passwords.matches, stored, password):
+        if not await self.hashing(self.passwords.matches, stored, password):
             raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
-        return await self.begin(name, page=page)
 
     async def by_link(self, code: str) -> str:
         """A session of the pages for a link, which is used up by it."""

@@ -9,7 +9,7 @@ from sordino.accounting.budget_share import left_share, part_of
 from sordino.errors import InvalidInput
 from sordino.ledger.terms import read_charge
 from sordino.privacy.exact import readable
-from sordino.server.accounts.people import Principal
+from sordino.server.accounts.people import Principal, Scope
 from sordino.server.accounts.store import Question
 from sordino.server.link import ANYBODY, Facts
 from sordino.server.web.desk import Desk
@@ -41,7 +41,7 @@ class BudgetView:
 
 
 def budget_view(desk: Desk, who: Principal, dataset: str) -> BudgetView | None:
-    """The budget of somebody who asks; None if they have none."""
+    """The budget of somebody who asks; None if they have none. What they asked is shown to a token that reads answers."""
     facts = desk.link(who, dataset).facts()
     try:
         meter = facts.meter(who.name)
@@ -49,7 +49,7 @@ def budget_view(desk: Desk, who: Principal, dataset: str) -> BudgetView | None:
         return None
     left, own = left_share(meter), _is_own(facts, who.name)
     last: list[tuple[Fraction, Question]] = []
-    for question in desk.store.questions(dataset, who.name, 50):
+    for question in desk.store.questions(dataset, who.name, 50) if Scope.ask in who.token.scopes else ():
         if question.source is None and question.receipt is not None and len(last) < _LAST:
             part = part_of(read_charge(question.receipt["charge"]), meter)
             last.append((part or Fraction(0), question))

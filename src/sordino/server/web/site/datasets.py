@@ -9,6 +9,7 @@ from fastapi import Response
 
 from sordino.accounting.budget_share import left_share
 from sordino.server.accounts.people import Principal, Role
+from sordino.server.accounts.rights import RIGHTS
 from sordino.server.web.site.budget_view import budget_view
 from sordino.server.web.site.visit import Values, Visit, go_to
 
@@ -21,7 +22,7 @@ async def show(visit: Visit) -> Values | Response:
     if who is None:
         return go_to("login")
     shown: list[Mapping[str, Any]] = []
-    for each in visit.desk.datasets(who) if who.person.roles != {Role.admin} else ():
+    for each in visit.desk.datasets(who) if RIGHTS["datasets"].allows(who) else ():
         if not isinstance(each, Mapping):
             continue
         name, ready = str(each["name"]), each.get("state") != "starting"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +36,7 @@ _DONE = {
 
 def accounts(visit: Visit) -> AccountsDesk:
     """Accounts and tokens, as the API knows them."""
-    return AccountsDesk(visit.store, visit.sessions.passwords)
+    return AccountsDesk(visit.store, visit.sessions)
 
 
 async def show(visit: Visit) -> Values:
@@ -93,9 +92,7 @@ async def set_rules(visit: Visit) -> Response:
     visit.desk.link(visit.who, name)
     limits = [price_limit(each, visit.field(each).strip() or None) for each in ("approval_above", "per_question", "per_day")]
     sharing = frozenset(part.strip() for part in visit.field("sharing").split(",") if part.strip())
-    before = visit.store.policy(name)
-    rules = Policy(limits[0], sharing, Caps(*limits[1:]), suspended=before.suspended)
-    await asyncio.to_thread(visit.store.set_policy, name, rules)
+    await visit.desk.set_rules(visit.who, name, Policy(limits[0], sharing, Caps(*limits[1:])))
     return _back(visit, "rules")
 
 

@@ -29,7 +29,8 @@ __all__ = ["Site", "expect_right", "reads_pages"]
 def expect_right(right: Right, who: Principal | None) -> None:
     """Refuse whom the table of rights does not let in."""
     if right.roles is not None and (who is None or not right.allows(who)):
-        needed = f"it is for {', '.join(sorted(right.roles))}, by a token of scope {str(right.scope)!r}"
+        by = "who logged in to the pages" if right.session else f"by a token of scope {str(right.scope)!r}"
+        needed = f"it is for {', '.join(sorted(right.roles))}, {by}"
         raise Refused(403, "forbidden", f"your role or your token does not allow this: {needed}")
 
 

@@ -23,7 +23,7 @@ _LONGEST = 400
 
 
 async def show(visit: Visit) -> Values:
-    """One's own tokens; for admins everybody's."""
+    """One's own tokens, and those of accounts that one keeps."""
     return _tokens(visit)
 
 
@@ -51,10 +51,10 @@ async def revoke(visit: Visit) -> Response:
 
 
 async def set_password(visit: Visit) -> Response:
-    """A new password of one's own; all sessions end, also this one."""
+    """A new password of one's own, for the current one; all sessions end, also this one."""
     if visit.field("password") != visit.field("again"):
         raise InvalidInput("the new password", "it was not typed the same twice", "Go back, and type it again.")
-    await accounts(visit).set_password(visit.who, visit.field("password")[:1024])
+    await accounts(visit).set_password(visit.who, visit.field("password")[:1024], visit.field("current")[:1024])
     return sent_out()
 
 
@@ -68,4 +68,5 @@ def _tokens(visit: Visit) -> dict[str, object]:
         "tokens": [each for each in reversed(found) if each.valid(now)], "ended": sum(not each.valid(now) for each in found),
         "people": people, "datasets": datasets, "meanings": MEANINGS, "secret": "", "made": None,
         "done": "The token is ended." if visit.query("done") == "revoked" else "", "own": who.token.id,
+        "has_password": visit.store.password_of(who.name) is not None,
     }  # fmt: skip

@@ -90,7 +90,7 @@ def _values(visit: Visit, sql: str, epsilon: str, error: str) -> dict[str, Any]:
     tables: Any = facts["tables"]
     others = [str(each["name"]) for each in visit.desk.datasets(who) if isinstance(each, Mapping)]
     bar = budget_view(visit.desk, who, dataset)
-    policy = visit.store.policy(dataset)
+    policy = visit.desk.rules(who, dataset)
     return {
         "dataset": facts, "tables": tables, "about": protected(tables), "others": others, "bar": bar,
         "sql": sql or starter(tables), "epsilon": epsilon, "error": error, "key": new_id(), "price": None, "problem": None,
