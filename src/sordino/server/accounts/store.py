@@ -21,7 +21,7 @@ from sordino.errors import InvalidInput
 from sordino.ledger.receipt import checked_name
 from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
 from sordino.server.accounts.policy import DAY, Caps, Policy
-from sordino.server.accounts.secrets_of_people import new_id, new_token, token_digest
+from sordino.server.accounts.secrets_of_people import LINK, new_id, new_token, token_digest
 
 __all__ = ["Pin", "Question", "Standing", "Store"]
 
@@ -259,6 +259,11 @@ class Store:
                 return connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ?", (token,)).rowcount > 0
             done = connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ? AND person = ?", (token, person))
             return done.rowcount > 0
+
+    def revoke_sessions(self) -> None:
+        """End all sessions of the pages, and all links that would begin one."""
+        with self._changed(self._rights) as connection:
+            connection.execute("UPDATE tokens SET revoked = 1 WHERE page OR label = ?", (LINK,))
 
     def principal(self, text: str) -> Principal | None:
         """Who holds a token; None if it opens nothing (any more)."""

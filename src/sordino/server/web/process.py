@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sordino.server.web.app import Web
 
-__all__ = ["OidcSettings", "WebSettings", "first_token", "own_link", "run_web", "web_server"]
+__all__ = ["OidcSettings", "WebSettings", "end_own_sessions", "first_token", "own_link", "run_web", "web_server"]
 
 _FIRST = "owner"
 _FIRST_LASTS = 30 * DAY
@@ -52,6 +53,8 @@ class WebSettings:
     oidc: OidcSettings | None = None
     quiet: bool = False
     """Whether the security log has failures only: for a server of one's own."""
+    listening: int | None = None
+    """The number of an open socket that listens at host and port already."""
 
     @property
     def accounts(self) -> Path:
@@ -73,12 +76,25 @@ def first_token(folder: Path) -> str | None:
 
 
 def own_link(folder: Path, name: str) -> str:
-    """A code that logs in the owner of this machine's own workbench, once; their account is opened if there is none."""
+    """A code that logs in the owner of this machine's own workbench, once; their account is opened if there is none.
+
+    Codes and sessions of an earlier start end.
+    """
     store = Store(WebSettings(folder).accounts)
     try:
+        store.revoke_sessions()
         if store.person(name) is None:
             store.add_person(Person(name, frozenset((Role.owner, Role.analyst, Role.auditor)), EVERYWHERE))
         return store.add_token(name, LINK, frozenset(), EVERYWHERE, LINK_LASTS)[0]
+    finally:
+        store.close()
+
+
+def end_own_sessions(folder: Path) -> None:
+    """Log out whoever is logged in to the pages of a workbench."""
+    store = Store(WebSettings(folder).accounts)
+    try:
+        store.revoke_sessions()
     finally:
         store.close()
 
@@ -129,6 +145,6 @@ def run_web(links: Sequence[Link], settings: WebSettings) -> None:
         log.propagate = False
     server, app = web_server(links, settings)
     try:
-        server.run()
+        server.run(None if settings.listening is None else [socket.socket(fileno=settings.listening)])
     finally:
         app.store.close()
