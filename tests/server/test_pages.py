@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import sqlite3
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -28,6 +29,8 @@ from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import LINK
 from sordino.server.accounts.store import Pin, Store
+from sordino.server.web import desk
+from sordino.server.web.drawing import drawn
 from sordino.server.web.planning import curve, preview, sketch
 from sordino.server.web.sessions import form_key
 from sordino.server.web.site.answer_view import view
@@ -179,7 +182,9 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         assert again != first
         assert [ask.offer["epsilon"] for ask in home.link.asked] == ["1", "1"]
         answered = home.store.answered("visits", "analyst", COUNT)
-        one, two = (Answer.from_json((q.body or b"").decode()).value() for q in answered)
+        bodies = home.store.bodies([q.id for q in answered])
+        assert bodies is not None
+        one, two = (Answer.from_json(body.decode()).value() for body in bodies)
         lines = home.http.get(f"{again}/csv", headers=who[0]).text.splitlines()
         found = float(lines[1].split(",")[0])
         assert abs(found - (one + two) / 2) <= 0.5  # type: ignore[operator]
@@ -200,6 +205,40 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         later = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
         assert "precision-weighted" not in home.http.get(later, headers=who[0]).text
         assert "precision-weighted" not in home.http.get(again, headers=who[0]).text
+
+
+def test_answers_that_are_too_large_to_combine_show_the_dearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "_MOST_COMBINED", 10)
+    with house() as home:
+        who = logged_in(home)
+        first = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
+        again = send(home, first, who, epsilon="0.5").headers["location"]
+        alone = home.http.get(f"{first}/csv", headers=who[0]).text
+        page = home.http.get(again, headers=who[0]).text
+        assert "the dearest of your 2 answers" in page
+        assert "precision-weighted" not in page
+        assert home.http.get(f"{again}/csv", headers=who[0]).text == alone
+
+
+def test_large_answers_are_shown_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    where: list[str] = []
+
+    def seen(*given: Any) -> Any:
+        pickle.dumps(given)  # as it goes to another process
+        where.append(threading.current_thread().name[:4])
+        return drawn(*given)
+
+    monkeypatch.setattr(desk, "_SMALL", 0)
+    monkeypatch.setattr(desk, "drawn", seen)
+    with house() as home:
+        who = logged_in(home)
+        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers["location"]
+        send(home, f"{place}/pin", who, do="pin", title="wards")
+        for path in (place, f"{place}/csv", f"{place}/arrow", "/board"):
+            assert home.http.get(path, headers=who[0]).status_code == 200
+        home.app.desk._drawing["analyst"] = 4
+        assert home.http.get(place, headers=who[0]).status_code == 429
+    assert where == ["page"] * 4
 
 
 def test_an_answer_stays_when_its_declaration_changes() -> None:

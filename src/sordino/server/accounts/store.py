@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -348,14 +348,25 @@ class Store:
             return [_question(row) for row in rows]
 
     def answered(self, dataset: str, analyst: str, question: str) -> list[Question]:
-        """What somebody paid for one question, as the ledger has its text, with the answers; the oldest first."""
+        """What somebody paid for one question, as the ledger has its text, without the answers; the oldest first."""
         with self._lock:
             rows = self._work.execute(
-                "SELECT * FROM questions WHERE dataset = ? AND analyst = ? AND status = 'answered' AND source IS NULL "
+                f"SELECT {_WITHOUT_BODY} FROM questions "  # noqa: S608
+                "WHERE dataset = ? AND analyst = ? AND status = 'answered' AND source IS NULL "
                 "AND json_extract(receipt, '$.question') = ? ORDER BY created LIMIT 100",
                 (dataset, analyst, question),
             )
             return [_question(row) for row in rows]
+
+    def bodies(self, questions: Sequence[str], most: int | None = None) -> list[bytes] | None:
+        """The stored answers of some questions, in their order; None if they have more bytes together than `most`."""
+        which = f"FROM questions WHERE id IN ({', '.join('?' * len(questions))})"
+        with self._lock:
+            size = self._work.execute(f"SELECT SUM(length(body)) {which}", questions).fetchone()[0]
+            if most is not None and size > most:
+                return None
+            found = dict(self._work.execute(f"SELECT id, body {which}", questions).fetchall())
+        return [found[one] for one in questions]
 
     # the board
 
