@@ -135,6 +135,20 @@ def test_a_form_that_is_sent_twice_is_asked_once(home: House) -> None:
     assert "3 groups" in page
 
 
+def test_the_same_question_is_not_paid_twice_while_it_is_on_its_way() -> None:
+    with house(answer_time=0.5) as home:
+        path, body = "/v1/datasets/visits/questions", {"question": COUNT, "offer": {"epsilon": 0.5}}
+        first = home.post("analyst", path, body).json()
+        again = home.post("analyst", path, {**body, "question": COUNT.lower()}).json()
+        other = home.post("other", path, body).json()
+        dearer = home.post("analyst", path, {**body, "offer": {"epsilon": 0.6}}).json()
+        fresh = home.post("analyst", path, {**body, "fresh": True}).json()
+        assert again["id"] == first["id"]
+        assert len({one["id"] for one in (first, other, dearer, fresh)}) == 4
+        assert home.get("analyst", first["location"], wait=20).json()["status"] == "answered"
+        assert len(home.link.asked) == 4
+
+
 def test_a_form_without_the_sessions_key_is_refused(home: House) -> None:
     who, before = logged_in(home), len(home.link.asked)
     other = logged_in(home, "other")

@@ -420,6 +420,16 @@ class Store:
             )
             return next((_question(row) for row in rows if whose(row["analyst"])), None)
 
+    def open_question(self, dataset: str, analyst: str, same: str) -> Question | None:
+        """The same question of the same person at the same offer, if it has no outcome yet."""
+        with self._lock:
+            row = self._work.execute(
+                "SELECT * FROM questions WHERE dataset = ? AND same = ? AND status IN ('waiting', 'accepted') "
+                "AND analyst = ? ORDER BY created LIMIT 1",
+                (dataset, same, analyst),
+            ).fetchone()
+        return None if row is None else _question(row)
+
     def spent_today(self, dataset: str, analyst: str) -> Fraction:
         """The prices of all that somebody asked in the last 24 hours and that was, or may be, charged."""
         with self._lock:

@@ -216,7 +216,7 @@ class Desk:
         """Accept a question: it is kept, and asked. The same key stands for the same question, which is asked once.
 
         If it was answered before, to somebody who may share it, the stored answer is given and nothing is charged, unless
-        `fresh`. Above the owner's price it waits for approval. All refusals here come before any charge.
+        `fresh`; if the same person's same question is still on its way, that one is meant. Above the owner's price it waits for approval. All refusals here come before any charge.
         """
         facts = self.link(who, dataset).facts()
         if key is not None:
@@ -243,6 +243,8 @@ class Desk:
             known = self.store.answered_before(dataset, same, lambda one: policy.shares(one, who.name))
         if known is not None and before is None:
             return self._given_again(wanted, known)
+        if not fresh and before is None and (on_its_way := self.store.open_question(dataset, who.name, same)) is not None:
+            return on_its_way
         wanted = self._within_rules(who, wanted, facts, policy)
         if before is not None:  # it cost nothing before, and is asked again under its key
             wanted = replace(wanted, id=before.id)
