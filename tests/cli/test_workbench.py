@@ -131,6 +131,7 @@ def test_a_workbench_answers_at_the_port_that_it_held_from_the_start(folder: Pat
             assert process.stdout is not None
             link = process.stdout.readline().strip()
             with httpx.Client(timeout=20) as http:
+                assert http.get(link, headers={"Host": "evil.test"}).status_code == 421
                 found = http.get(link)
                 assert (found.status_code, found.headers["location"]) == (303, "/workbench/visits")
         finally:

@@ -32,7 +32,9 @@ from sordino.server.accounts.store import Pin, Store
 from sordino.server.web import desk
 from sordino.server.web.drawing import drawn
 from sordino.server.web.planning import curve, preview, sketch
+from sordino.server.web.process import WebSettings
 from sordino.server.web.sessions import form_key
+from sordino.server.web.site import theory
 from sordino.server.web.site.answer_view import view
 from sordino.server.web.site.login import _own_address
 
@@ -49,7 +51,7 @@ def home() -> Iterator[House]:
 def logged_in(home: House, name: str = "analyst") -> tuple[dict[str, str], dict[str, str]]:
     """Headers of a session, and what its forms carry."""
     text, _ = home.store.add_token(name, "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
-    return {"Cookie": f"__Host-sordino={text}", **BROWSER}, {"form_key": form_key(text)}
+    return {"Cookie": f"__Host-sordino={text}", **BROWSER}, {"form_key": form_key(text, home.store.form_secret)}
 
 
 def send(home: House, path: str, who: tuple[dict[str, str], dict[str, str]], **fields: str) -> Any:
@@ -158,6 +160,31 @@ def test_a_form_without_the_sessions_key_is_refused(home: House) -> None:
     foreign = {**who[0], "Origin": "https://evil.test"}
     assert send(home, "/workbench/visits", (foreign, who[1]), sql=COUNT, epsilon="0.1", do="ask").status_code == 403
     assert len(home.link.asked) == before
+
+
+def test_the_key_of_a_form_is_made_with_a_secret_that_each_server_keeps(tmp_path: Path) -> None:
+    stores = [Store(tmp_path / name) for name in ("a.sqlite3", "b.sqlite3", "a.sqlite3")]
+    first, second, again = (form_key("a session", store.form_secret) for store in stores)
+    assert first == again != second
+    for store in stores:
+        store.close()
+
+
+def test_a_server_of_ones_own_answers_to_its_own_name_only() -> None:
+    with house(hosts=frozenset((b"127.0.0.1:8765",))) as home:
+        for host, status in (("127.0.0.1:8765", 200), ("127.0.0.1:8766", 421), ("localhost:8765", 421), ("evil.test", 421)):
+            for path in ("/healthz", "/login"):
+                assert home.http.get(path, headers={"Host": host}).status_code == status, (host, path)
+    own = WebSettings(tmp := Path(), port=8765, listening=3)
+    assert own.hosts == {b"127.0.0.1:8765"}
+    assert WebSettings(tmp, port=8765).hosts == frozenset()  # it may stand behind a proxy
+
+
+def test_strangers_who_move_sliders_wait_in_a_short_queue(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert home.http.get("/theory/lesson", params={"lesson": "curves"}).status_code == 200
+    monkeypatch.setattr(theory, "_MOST_WAITING", 0)
+    found = home.http.get("/theory/lesson", params={"lesson": "curves"})
+    assert (found.status_code, found.headers["retry-after"]) == (429, "1")
 
 
 def test_what_is_wrong_with_a_form_is_told_and_what_was_typed_stays(home: House) -> None:
@@ -310,7 +337,7 @@ def test_older_files_of_accounts_get_a_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "web.sqlite3")
     store.close()
     with sqlite3.connect(tmp_path / "web.sqlite3") as old:
-        old.executescript("DROP TABLE pins; PRAGMA user_version = 1")
+        old.executescript("DROP TABLE pins; DROP TABLE secrets; PRAGMA user_version = 1")
     old.close()
     store = Store(tmp_path / "web.sqlite3")
     store.pin(Pin("0" * 32, "visits", "ana", "One", 1.0))

@@ -27,7 +27,7 @@ __all__ = ["Pin", "Question", "Standing", "Store"]
 
 Standing: TypeAlias = Literal["waiting", "accepted", "answered", "refused", "failed", "denied"]
 _SETTLED = ("answered", "refused", "failed", "denied")
-_VERSION = 2
+_VERSION = 3
 _LONGEST_TOKEN = 400 * DAY
 _SCHEMA = """
 CREATE TABLE people (
@@ -55,6 +55,7 @@ CREATE TABLE pins (
   question TEXT PRIMARY KEY, dataset TEXT NOT NULL, person TEXT NOT NULL, title TEXT NOT NULL, created REAL NOT NULL) STRICT;
 CREATE INDEX pins_of ON pins (dataset, person);
 """
+_SECRETS = "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ class Store:
         self._rights = self._connect(name, "FULL")
         self._open_schema()
         self._work = self._rights if path is None else self._connect(name, "NORMAL")
+        self.form_secret = self._secret("form")
+        """What the keys of forms are made with; only this server has it, and its processes share it."""
 
     @staticmethod
     def _connect(name: str, synchronous: str) -> sqlite3.Connection:
@@ -129,9 +132,19 @@ class Store:
         if version > _VERSION:
             rule = f"its version is {version}, and this Sordino knows {_VERSION}"
             raise InvalidInput("the file of accounts", rule, "Install a newer Sordino.")
-        missing = {0: _SCHEMA + _PINS, 1: _PINS}.get(version)
+        missing = {0: _SCHEMA + _PINS + _SECRETS, 1: _PINS + _SECRETS, 2: _SECRETS}.get(version)
         if missing is not None:
             self._rights.executescript(f"BEGIN; {missing} PRAGMA user_version = {_VERSION}; COMMIT;")
+
+    def _secret(self, name: str) -> bytes:
+        look = "SELECT value FROM secrets WHERE name = ?"
+        found = self._rights.execute(look, (name,)).fetchone()
+        if found is None:
+            with self._changed(self._rights) as connection:
+                made = new_token().encode()
+                connection.execute("INSERT OR IGNORE INTO secrets VALUES (?, ?)", (name, made))
+            found = self._rights.execute(look, (name,)).fetchone()
+        return bytes(found["value"])
 
     @contextlib.contextmanager
     def _changed(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:

@@ -216,7 +216,8 @@ class Desk:
         """Accept a question: it is kept, and asked. The same key stands for the same question, which is asked once.
 
         If it was answered before, to somebody who may share it, the stored answer is given and nothing is charged, unless
-        `fresh`; if the same person's same question is still on its way, that one is meant. Above the owner's price it waits for approval. All refusals here come before any charge.
+        `fresh`; if the same person's same question is still on its way, that one is meant.
+        Above the owner's price it waits for approval. All refusals here come before any charge.
         """
         facts = self.link(who, dataset).facts()
         if key is not None:

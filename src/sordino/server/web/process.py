@@ -61,6 +61,14 @@ class WebSettings:
         """The file of accounts."""
         return self.folder / "web.sqlite3"
 
+    @property
+    def hosts(self) -> frozenset[bytes]:
+        """The names that a server of one's own answers to; another may stand behind a proxy, and answers to all."""
+        if self.listening is None:
+            return frozenset()
+        full = f"{self.host}:{self.port}"
+        return frozenset((full.encode(), full.removesuffix(":80").encode()))
+
 
 def first_token(folder: Path) -> str | None:
     """If nobody has an account yet: the token of a first one, an admin who owns all datasets. It is shown once."""
@@ -124,7 +132,8 @@ def web_server(links: Sequence[Link], settings: WebSettings) -> tuple[uvicorn.Se
     processes = settings.planning_processes
     if processes is None:
         processes = min(4, os.cpu_count() or 2)
-    app = create_app(links, Store(settings.accounts), planner=Planner(processes), provider=provider)
+    store, planner = Store(settings.accounts), Planner(processes)
+    app = create_app(links, store, planner=planner, provider=provider, hosts=settings.hosts)
     config = uvicorn.Config(
         app, host=settings.host, port=settings.port, http=ImpatientProtocol, loop="asyncio", ws="none", lifespan="on",
         log_config=None, access_log=False, server_header=False, date_header=False, timeout_keep_alive=20,
