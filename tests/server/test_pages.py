@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import sqlite3
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -28,8 +29,12 @@ from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import LINK
 from sordino.server.accounts.store import Pin, Store
+from sordino.server.web import desk
+from sordino.server.web.drawing import drawn
 from sordino.server.web.planning import curve, preview, sketch
+from sordino.server.web.process import WebSettings
 from sordino.server.web.sessions import form_key
+from sordino.server.web.site import theory
 from sordino.server.web.site.answer_view import view
 from sordino.server.web.site.login import _own_address
 
@@ -46,7 +51,7 @@ def home() -> Iterator[House]:
 def logged_in(home: House, name: str = "analyst") -> tuple[dict[str, str], dict[str, str]]:
     """Headers of a session, and what its forms carry."""
     text, _ = home.store.add_token(name, "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
-    return {"Cookie": f"__Host-sordino={text}", **BROWSER}, {"form_key": form_key(text)}
+    return {"Cookie": f"__Host-sordino={text}", **BROWSER}, {"form_key": form_key(text, home.store.form_secret)}
 
 
 def send(home: House, path: str, who: tuple[dict[str, str], dict[str, str]], **fields: str) -> Any:
@@ -149,6 +154,20 @@ def test_a_form_that_is_sent_twice_is_asked_once(home: House) -> None:
     assert "3 groups" in page
 
 
+def test_the_same_question_is_not_paid_twice_while_it_is_on_its_way() -> None:
+    with house(answer_time=0.5) as home:
+        path, body = "/v1/datasets/visits/questions", {"question": COUNT, "offer": {"epsilon": 0.5}}
+        first = home.post("analyst", path, body).json()
+        again = home.post("analyst", path, {**body, "question": COUNT.lower()}).json()
+        other = home.post("other", path, body).json()
+        dearer = home.post("analyst", path, {**body, "offer": {"epsilon": 0.6}}).json()
+        fresh = home.post("analyst", path, {**body, "fresh": True}).json()
+        assert again["id"] == first["id"]
+        assert len({one["id"] for one in (first, other, dearer, fresh)}) == 4
+        assert home.get("analyst", first["location"], wait=20).json()["status"] == "answered"
+        assert len(home.link.asked) == 4
+
+
 def test_a_form_without_the_sessions_key_is_refused(home: House) -> None:
     who, before = logged_in(home), len(home.link.asked)
     other = logged_in(home, "other")
@@ -158,6 +177,31 @@ def test_a_form_without_the_sessions_key_is_refused(home: House) -> None:
     foreign = {**who[0], "Origin": "https://evil.test"}
     assert send(home, "/workbench/visits", (foreign, who[1]), sql=COUNT, epsilon="0.1", do="ask").status_code == 403
     assert len(home.link.asked) == before
+
+
+def test_the_key_of_a_form_is_made_with_a_secret_that_each_server_keeps(tmp_path: Path) -> None:
+    stores = [Store(tmp_path / name) for name in ("a.sqlite3", "b.sqlite3", "a.sqlite3")]
+    first, second, again = (form_key("a session", store.form_secret) for store in stores)
+    assert first == again != second
+    for store in stores:
+        store.close()
+
+
+def test_a_server_of_ones_own_answers_to_its_own_name_only() -> None:
+    with house(hosts=frozenset((b"127.0.0.1:8765",))) as home:
+        for host, status in (("127.0.0.1:8765", 200), ("127.0.0.1:8766", 421), ("localhost:8765", 421), ("evil.test", 421)):
+            for path in ("/healthz", "/login"):
+                assert home.http.get(path, headers={"Host": host}).status_code == status, (host, path)
+    own = WebSettings(tmp := Path(), port=8765, listening=3)
+    assert own.hosts == {b"127.0.0.1:8765"}
+    assert WebSettings(tmp, port=8765).hosts == frozenset()  # it may stand behind a proxy
+
+
+def test_strangers_who_move_sliders_wait_in_a_short_queue(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert home.http.get("/theory/lesson", params={"lesson": "curves"}).status_code == 200
+    monkeypatch.setattr(theory, "_MOST_WAITING", 0)
+    found = home.http.get("/theory/lesson", params={"lesson": "curves"})
+    assert (found.status_code, found.headers["retry-after"]) == (429, "1")
 
 
 def test_what_is_wrong_with_a_form_is_told_and_what_was_typed_stays(home: House) -> None:
@@ -196,7 +240,9 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         assert again != first
         assert [ask.offer["epsilon"] for ask in home.link.asked] == ["1", "1"]
         answered = home.store.answered("visits", "analyst", COUNT)
-        one, two = (Answer.from_json((q.body or b"").decode()).value() for q in answered)
+        bodies = home.store.bodies([q.id for q in answered])
+        assert bodies is not None
+        one, two = (Answer.from_json(body.decode()).value() for body in bodies)
         lines = home.http.get(f"{again}/csv", headers=who[0]).text.splitlines()
         found = float(lines[1].split(",")[0])
         assert abs(found - (one + two) / 2) <= 0.5  # type: ignore[operator]
@@ -243,6 +289,40 @@ def test_rows_that_noise_chose_are_not_averaged(tail: str) -> None:
         own = Answer.from_json((home.store.question(again.rpartition("/")[2]).body or b"").decode())  # type: ignore[union-attr]
         lines = home.http.get(f"{again}/csv", headers=who[0]).text.splitlines()[1:]
         assert [float(line.split(",")[1]) for line in lines] == own["n"]
+
+
+def test_answers_that_are_too_large_to_combine_show_the_dearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "_MOST_COMBINED", 10)
+    with house() as home:
+        who = logged_in(home)
+        first = send(home, "/workbench/visits", who, sql=COUNT, epsilon="1", do="ask").headers["location"]
+        again = send(home, first, who, epsilon="0.5").headers["location"]
+        alone = home.http.get(f"{first}/csv", headers=who[0]).text
+        page = home.http.get(again, headers=who[0]).text
+        assert "the dearest of your 2 answers" in page
+        assert "precision-weighted" not in page
+        assert home.http.get(f"{again}/csv", headers=who[0]).text == alone
+
+
+def test_large_answers_are_shown_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    where: list[str] = []
+
+    def seen(*given: Any) -> Any:
+        pickle.dumps(given)  # as it goes to another process
+        where.append(threading.current_thread().name[:4])
+        return drawn(*given)
+
+    monkeypatch.setattr(desk, "_SMALL", 0)
+    monkeypatch.setattr(desk, "drawn", seen)
+    with house() as home:
+        who = logged_in(home)
+        place = send(home, "/workbench/visits", who, sql=WARDS, epsilon="1", do="ask").headers["location"]
+        send(home, f"{place}/pin", who, do="pin", title="wards")
+        for path in (place, f"{place}/csv", f"{place}/arrow", "/board"):
+            assert home.http.get(path, headers=who[0]).status_code == 200
+        home.app.desk._drawing["analyst"] = 4
+        assert home.http.get(place, headers=who[0]).status_code == 429
+    assert where == ["page"] * 4
 
 
 def test_an_answer_stays_when_its_declaration_changes() -> None:
@@ -312,7 +392,7 @@ def test_older_files_of_accounts_get_a_board(tmp_path: Path) -> None:
     store = Store(tmp_path / "web.sqlite3")
     store.close()
     with sqlite3.connect(tmp_path / "web.sqlite3") as old:
-        old.executescript("DROP TABLE pins; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent")
+        old.executescript("DROP TABLE pins; DROP TABLE secrets; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent")
         old.execute("PRAGMA user_version = 1")
     old.close()
     store = Store(tmp_path / "web.sqlite3")

@@ -172,7 +172,7 @@ def test_no_token_sets_a_password(home: House) -> None:
 def test_a_password_is_changed_with_the_current_one_and_from_a_page(home: House) -> None:
     def change(**fields: str) -> int:
         session, _ = home.store.add_token("other", "pages", frozenset(Scope), EVERYWHERE, 1000, page=True)
-        sent = {**fields, "form_key": form_key(session)}
+        sent = {**fields, "form_key": form_key(session, home.store.form_secret)}
         headers = {"Cookie": f"__Host-sordino={session}"}
         return home.http.post("/tokens/password", data=sent, headers=headers, follow_redirects=False).status_code
 

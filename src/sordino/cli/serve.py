@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -96,21 +97,26 @@ def lend(
     port: int,
     certificate: Path | None = None,
     key: Path | None = None,
-    own: bool = False,
+    listening: socket.socket | None = None,
 ) -> None:
-    """Run the processes until this one is told to end. `own`: for oneself, without an identity provider or a log."""
+    """Run the processes until this one is told to end.
+
+    `listening`: the socket of a server for oneself, which has neither an identity provider nor a log.
+    """
     from sordino.server.settings import identity_provider
     from sordino.server.supervisor import Supervisor, socket_of
 
     sockets = Path(tempfile.mkdtemp(prefix="sordino-"))  # a short path: those of sockets have at most 107 bytes
+    own = listening is not None
     try:
         settings = {
             "sockets": {one.name: str(socket_of(sockets, one.name)) for one in datasets}, "state": str(state),
             "host": host, "port": port, "certificate": None if certificate is None else str(certificate),
             "key": None if key is None else str(key), "oidc": None if own else identity_provider(folder), "quiet": own,
+            "listening": None if listening is None else listening.fileno(),
         }  # fmt: skip
         command = [sys.executable, "-m", "sordino.server.web_process", json.dumps(settings)]
-        supervisor = Supervisor.over(folder, datasets, sockets, state, command, note)
+        supervisor = Supervisor.over(folder, datasets, sockets, state, command, note, listening)
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: supervisor.stop())
         note(f"Serving {', '.join(one.name for one in datasets)} at {'https' if certificate else 'http'}://{host}:{port}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 import http.client
+import os
 import socket
 import threading
 import time
 import webbrowser
+from html import escape
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -22,6 +24,7 @@ __all__ = ["workbench"]
 
 _HOST = "127.0.0.1"
 _PATIENCE = 120.0
+_PAGE = "open.html"
 
 
 def workbench(
@@ -50,11 +53,18 @@ def workbench(
     Dataset.load(file)  # what is wrong with it is said here, once
     process = web()
     state = private_folder(file.resolve().parent / ".workbench")
-    port = port or _free_port()
-    code = process.own_link(state, name or _own_name())
-    link = f"http://{_HOST}:{port}/login/link?code={code}&to={quote(f'/workbench/{quote(datasets[0].name)}', safe='')}"
-    threading.Thread(target=_open, args=(port, link, browser), daemon=True).start()
-    lend(file, datasets, state, _HOST, port, own=True)
+    page = state / _PAGE
+    with _listening(port) as listening:  # before there is a code: whoever else holds a port never sees one
+        port = int(listening.getsockname()[1])
+        try:
+            code = process.own_link(state, name or _own_name())
+            to = quote(f"/workbench/{quote(datasets[0].name)}", safe="")
+            link = f"http://{_HOST}:{port}/login/link?code={code}&to={to}"
+            threading.Thread(target=_open, args=(port, link, page if browser else None), daemon=True).start()
+            lend(file, datasets, state, _HOST, port, listening=listening)
+        finally:
+            page.unlink(missing_ok=True)
+            process.end_own_sessions(state)
 
 
 def _own_name() -> str:
@@ -64,19 +74,34 @@ def _own_name() -> str:
         return "me"
 
 
-def _free_port() -> int:
-    with socket.create_server((_HOST, 0)) as found:
-        return int(found.getsockname()[1])
+def _listening(port: int) -> socket.socket:
+    """A socket that the web process is handed: no other process of this machine can be asked in its place."""
+    try:
+        return socket.create_server((_HOST, port))
+    except (OSError, OverflowError) as error:
+        rule = f"the workbench cannot listen there: {getattr(error, 'strerror', None) or error}"
+        raise InvalidInput(f"--port {port}", rule, "Leave out --port: a free one is found.") from None
 
 
-def _open(port: int, link: str, browser: bool) -> None:
-    """When the server answers: the link, and a browser with it."""
+def _open(port: int, link: str, page: Path | None) -> None:
+    """When the server answers: the link, and a browser that finds it in a page.
+
+    The arguments of a browser's process are shown to all users of a machine; the page is read by its owner only.
+    """
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until and not _answers(port):
         time.sleep(0.1)
     say(link)
     note("This link works once, within ten minutes, on this machine. Ctrl-C ends the workbench.")
-    if browser and not webbrowser.open(link):
+    if page is None:
+        return
+    page.unlink(missing_ok=True)
+    with os.fdopen(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(
+            '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Sordino</title>'
+            f'<meta http-equiv="refresh" content="0; url={escape(link)}">\n'
+        )
+    if not webbrowser.open(page.resolve().as_uri()):
         note("No browser was found: open the link yourself.")
 
 

@@ -6,6 +6,7 @@ It holds neither data nor ledgers nor connections, so that there is little that 
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -53,6 +54,8 @@ class Child:
     began: float = 0.0
     again: float = 0.0
     wait: float = field(default=0.0)
+    handed: tuple[int, ...] = ()
+    """Open files that it gets from this process."""
 
     def look(self, now: float) -> str | None:
         """Start it if it does not run and its time has come; what there is to say about it."""
@@ -65,7 +68,9 @@ class Child:
             self.again = now + self.wait
             return f"{self.name} ended ({_word(code)}) and is started again"
         if now >= self.again:
-            self.process = subprocess.Popen(list(self.command), stdin=subprocess.DEVNULL)  # noqa: S603
+            self.process = subprocess.Popen(  # noqa: S603
+                list(self.command), stdin=subprocess.DEVNULL, pass_fds=self.handed
+            )
             self.starts, self.began = self.starts + 1, now
         return None
 
@@ -86,13 +91,17 @@ class Supervisor:
         state: Path,
         web: Sequence[str] | None,
         say: Callable[[str], None] = lambda _: None,
+        listening: socket.socket | None = None,
     ) -> Supervisor:
-        """The processes of a folder of declarations; `web` is the command of the web process, which gets the sockets."""
+        """The processes of a folder of declarations; `web` is the command of the web process, which gets the sockets.
+
+        `listening` is handed on to the web process, by the same number.
+        """
         private_folder(sockets)
         private_folder(state)
         children = [Child(f"dataset {one.name}", engine_command(folder, one, sockets, state)) for one in datasets]
         if web is not None:
-            children.append(Child("web", web))
+            children.append(Child("web", web, handed=() if listening is None else (listening.fileno(),)))
         return Supervisor(children, say)
 
     def run(self) -> None:

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ from sordino.errors import InvalidInput
 from sordino.ledger.receipt import checked_name
 from sordino.server.accounts.people import EVERYWHERE, Person, Principal, Role, Scope, Token
 from sordino.server.accounts.policy import DAY, Caps, Policy
-from sordino.server.accounts.secrets_of_people import new_id, new_token, token_digest
+from sordino.server.accounts.secrets_of_people import LINK, new_id, new_token, token_digest
 
 __all__ = ["Pin", "Question", "Standing", "Store"]
 
@@ -66,6 +66,7 @@ UPDATE tokens SET revoked = 1 WHERE id IN (
   SELECT id FROM made)
 """
 """Ends tokens, those that were made with them, and so on."""
+_SECRETS = "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;"
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class Store:
         self._rights = self._connect(name, "FULL")
         self._open_schema()
         self._work = self._rights if path is None else self._connect(name, "NORMAL")
+        self.form_secret = self._secret("form")
+        """What the keys of forms are made with; only this server has it, and its processes share it."""
 
     @staticmethod
     def _connect(name: str, synchronous: str) -> sqlite3.Connection:
@@ -140,9 +143,20 @@ class Store:
         if version > _VERSION:
             rule = f"its version is {version}, and this Sordino knows {_VERSION}"
             raise InvalidInput("the file of accounts", rule, "Install a newer Sordino.")
-        missing = {0: _SCHEMA + _PINS + _PARENTS, 1: _PINS + _PARENTS, 2: _PARENTS}.get(version)
+        new = _PARENTS + _SECRETS
+        missing = {0: _SCHEMA + _PINS + new, 1: _PINS + new, 2: new}.get(version)
         if missing is not None:
             self._rights.executescript(f"BEGIN; {missing} PRAGMA user_version = {_VERSION}; COMMIT;")
+
+    def _secret(self, name: str) -> bytes:
+        look = "SELECT value FROM secrets WHERE name = ?"
+        found = self._rights.execute(look, (name,)).fetchone()
+        if found is None:
+            with self._changed(self._rights) as connection:
+                made = new_token().encode()
+                connection.execute("INSERT OR IGNORE INTO secrets VALUES (?, ?)", (name, made))
+            found = self._rights.execute(look, (name,)).fetchone()
+        return bytes(found["value"])
 
     @contextlib.contextmanager
     def _changed(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
@@ -276,6 +290,11 @@ class Store:
         with self._changed(self._rights) as connection:
             return connection.execute(_WITH_MADE.format("id = ?"), (token,)).rowcount > 0
 
+    def revoke_sessions(self) -> None:
+        """End all sessions of the pages, and all links that would begin one."""
+        with self._changed(self._rights) as connection:
+            connection.execute("UPDATE tokens SET revoked = 1 WHERE page OR label = ?", (LINK,))
+
     def principal(self, text: str) -> Principal | None:
         """Who holds a token; None if it opens nothing (any more)."""
         digest = token_digest(text)
@@ -365,14 +384,25 @@ class Store:
             return [_question(row) for row in rows]
 
     def answered(self, dataset: str, analyst: str, question: str) -> list[Question]:
-        """What somebody paid for one question, as the ledger has its text, with the answers; the oldest first."""
+        """What somebody paid for one question, as the ledger has its text, without the answers; the oldest first."""
         with self._lock:
             rows = self._work.execute(
-                "SELECT * FROM questions WHERE dataset = ? AND analyst = ? AND status = 'answered' AND source IS NULL "
+                f"SELECT {_WITHOUT_BODY} FROM questions "  # noqa: S608
+                "WHERE dataset = ? AND analyst = ? AND status = 'answered' AND source IS NULL "
                 "AND json_extract(receipt, '$.question') = ? ORDER BY created LIMIT 100",
                 (dataset, analyst, question),
             )
             return [_question(row) for row in rows]
+
+    def bodies(self, questions: Sequence[str], most: int | None = None) -> list[bytes] | None:
+        """The stored answers of some questions, in their order; None if they have more bytes together than `most`."""
+        which = f"FROM questions WHERE id IN ({', '.join('?' * len(questions))})"
+        with self._lock:
+            size = self._work.execute(f"SELECT SUM(length(body)) {which}", questions).fetchone()[0]
+            if most is not None and size > most:
+                return None
+            found = dict(self._work.execute(f"SELECT id, body {which}", questions).fetchall())
+        return [found[one] for one in questions]
 
     # the board
 
@@ -425,6 +455,16 @@ class Store:
                 (dataset, same),
             )
             return next((_question(row) for row in rows if whose(row["analyst"])), None)
+
+    def open_question(self, dataset: str, analyst: str, same: str) -> Question | None:
+        """The same question of the same person at the same offer, if it has no outcome yet."""
+        with self._lock:
+            row = self._work.execute(
+                "SELECT * FROM questions WHERE dataset = ? AND same = ? AND status IN ('waiting', 'accepted') "
+                "AND analyst = ? ORDER BY created LIMIT 1",
+                (dataset, same, analyst),
+            ).fetchone()
+        return None if row is None else _question(row)
 
     def spent_today(self, dataset: str, analyst: str) -> Fraction:
         """The prices of all that somebody asked in the last 24 hours and that was, or may be, charged."""

@@ -52,8 +52,9 @@ def create_app(
     *,
     planner: Planner | None = None,
     provider: Provider | None = None,
+    hosts: frozenset[bytes] = frozenset(),
 ) -> Web:
-    """The web application over some datasets and one file of accounts."""
+    """The web application over some datasets and one file of accounts. `hosts`: all names it answers to; none: any."""
     desk, requests = Desk(links, store, planner), Counter[tuple[str, int]]()
     sessions = Sessions(store, provider=provider is not None)
     routes, site = Routes(desk, store, sessions, requests, provider), Site(desk, store, sessions)
@@ -102,7 +103,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _plain_by(site))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(SordinoError, _refused)
-    app.add_middleware(Guard, store=store, requests=requests)
+    app.add_middleware(Guard, store=store, requests=requests, hosts=hosts)
     return app
 
 

@@ -12,16 +12,16 @@ import contextlib
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from sordino.accounting.budget_share import left_share
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer
-from sordino.answer.combine import combined
 from sordino.audit.reporting.officer_report import Account, Spent, officer_report
 from sordino.errors import InvalidInput, LedgerUnavailable, RequestRefused, SordinoError
 from sordino.ledger.receipt import checked_name
@@ -36,15 +36,22 @@ from sordino.server.accounts.store import Question, Store
 from sordino.server.link import ANYBODY, JSON, Ask, Facts, Link, Reply
 from sordino.server.offers import number
 from sordino.server.offers import offer as read_offer
+from sordino.server.web.drawing import drawn
 from sordino.server.web.planning import Planner, Priced
 from sordino.server.web.refusals import Refused
+from sordino.server.web.workers import Workers
 
 __all__ = ["Desk", "meter_view", "price_limit", "question_view", "table_view"]
 
+T = TypeVar("T")
 _MOST_PENDING = 32
 _MOST_POINTS = 50
 _MOST_PLANS = 128
 _LONGEST_WAIT = 60.0
+_MOST_COMBINED = 2**20
+"""Bytes of stored answers that are combined: about ten thousand rows."""
+_SMALL, _MOST_DRAWN = 2**16, 4
+"""Bytes of stored answers that are shown at once, without another process; and larger ones of one person at a time."""
 _RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between tries, if the engine process ended before it said what became of a question."""
 
@@ -59,6 +66,7 @@ class Desk:
         self.late: list[float] = []
         """By how many seconds the last answers left after their ticks."""
         self._planning: Counter[str] = Counter()
+        self._drawer, self._drawing = Workers("page", min(1, self.planner.processes)), Counter[str]()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: set[str] = set()
         self._events: dict[str, asyncio.Event] = {}
@@ -83,6 +91,7 @@ class Desk:
             if (end := getattr(link, "close", None)) is not None:
                 await end()
         self.planner.close()
+        self._drawer.close()
 
     # what there is
 
@@ -207,7 +216,8 @@ class Desk:
         """Accept a question: it is kept, and asked. The same key stands for the same question, which is asked once.
 
         If it was answered before, to somebody who may share it, the stored answer is given and nothing is charged, unless
-        `fresh`. Above the owner's price it waits for approval. All refusals here come before any charge.
+        `fresh`; if the same person's same question is still on its way, that one is meant.
+        Above the owner's price it waits for approval. All refusals here come before any charge.
         """
         facts = self.link(who, dataset).facts()
         if key is not None:
@@ -234,6 +244,8 @@ class Desk:
             known = self.store.answered_before(dataset, same, lambda one: policy.shares(one, who.name))
         if known is not None and before is None:
             return self._given_again(wanted, known)
+        if not fresh and before is None and (on_its_way := self.store.open_question(dataset, who.name, same)) is not None:
+            return on_its_way
         wanted = self._within_rules(who, wanted, facts, policy)
         if before is not None:  # it cost nothing before, and is asked again under its key
             wanted = replace(wanted, id=before.id)
@@ -345,22 +357,36 @@ class Desk:
             await asyncio.wait_for(event.wait(), min(seconds, _LONGEST_WAIT))
         return self.store.question(question.id) or question
 
-    async def shown_answer(self, who: Principal, question: Question) -> tuple[Answer, list[Question]]:
+    async def shown_answer(
+        self, who: Principal, question: Question, draw: Callable[[Answer], T]
+    ) -> tuple[T, list[Question]]:
         """An answer of one's own as it is best shown: combined with all that were paid for the same question of the same
-        data; and those questions, the dearest last.
+        data; and those questions, the dearest last. `draw` makes of it what is shown, for large answers in another process.
         """
         if question.body is None:
             raise Refused(404, "not-found", f"this question has no answer: it is {question.status}")
-        own = Answer.from_json(question.body.decode())
-        facts = self.link(who, question.dataset).facts()
-        alike = self._answers_to_same(facts, question) if question.kind == "sql" else []
+        alike = self._answers_to_same(self.link(who, question.dataset).facts(), question) if question.kind == "sql" else []
+        bodies, fixed, note = [question.body], frozenset[str](), ""
         if len(alike) < 2:
-            return own, [question]
-        fixed = await self.known_beforehand(who, question)
-        answers = [Answer.from_json((one.body or b"").decode()) for one in alike]
-        widths = [{c.name: float(c.estimates.half_width.max()) if c.name in fixed and len(c) else None
-                   for c in answer.estimates} for answer in answers]  # fmt: skip
-        return combined(answers, widths), alike
+            alike = [question]
+        elif (found := self.store.bodies([one.id for one in alike], _MOST_COMBINED)) is not None:
+            bodies, fixed = found, await self.known_beforehand(who, question)
+        else:
+            note = f"This is the dearest of your {len(alike)} answers to this question: they are too large to be combined."
+            alike = alike[-1:]
+            bodies = self.store.bodies([alike[0].id]) or bodies
+        make = partial(drawn, bodies, fixed, note, draw)
+        if sum(map(len, bodies)) <= _SMALL:
+            await asyncio.sleep(0)  # others come in between, where many are shown
+            return make(), alike
+        if self._drawing[who.name] >= _MOST_DRAWN:
+            rule = f"at most {_MOST_DRAWN} large answers are shown to one person at once"
+            raise Refused(429, "too-many-requests", rule, "Wait for them.", headers={"Retry-After": "2"})
+        self._drawing[who.name] += 1
+        try:
+            return await self._drawer.run(make), alike
+        finally:
+            self._drawing[who.name] -= 1
 
     async def known_beforehand(self, who: Principal, question: Question) -> frozenset[str]:
         """The numbers of an answer whose precision follows from its price alone, so that several can be mixed."""

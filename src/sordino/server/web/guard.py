@@ -65,8 +65,10 @@ def page_policy(nonce: str) -> bytes:
 class Guard:
     """The wrapper around the routes."""
 
-    def __init__(self, app: Any, store: Store, requests: Counter[tuple[str, int]]) -> None:
-        self._app, self._store, self._requests = app, store, requests
+    def __init__(
+        self, app: Any, store: Store, requests: Counter[tuple[str, int]], hosts: frozenset[bytes] = frozenset()
+    ) -> None:
+        self._app, self._store, self._requests, self._hosts = app, store, requests, hosts
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -79,8 +81,10 @@ class Guard:
         who: Principal | None = None
         try:
             headers = dict(scope["headers"])
+            if self._hosts and headers.get(b"host") not in self._hosts:  # a name of others that leads to this machine
+                raise Refused(421, "forbidden", "this server does not answer to that name")
             session = cookie_of(headers)
-            key = "" if session is None else form_key(session)
+            key = "" if session is None else form_key(session, self._store.form_secret)
             who = self._who(headers, session)
             if who is not None and who.token.page and scope["method"] != "GET" and not _is_own(scope, headers, key):
                 who = None  # a cookie is sent by browsers on their own: it changes nothing by itself

@@ -6,27 +6,23 @@ that a hostile question does not delay the ticks of others: arguments and result
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import itertools
 import json
 import math
-import multiprocessing
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from sordino.accounting.budget_share import BudgetShare
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.bounds_release import rehearse_searches, rehearse_suggestion
-from sordino.errors import InvalidInput, TooLarge
+from sordino.errors import InvalidInput
 from sordino.ledger.terms import charge_facts
 from sordino.plan.cost import Cost
 from sordino.plan.plan import Plan, PricePoint, make_plan, price_curve
@@ -41,13 +37,11 @@ from sordino.release import rehearse
 from sordino.server.link import JSON, Facts
 from sordino.server.made_up_rows import made_up
 from sordino.server.offers import offer as read_offer
+from sordino.server.web.workers import Workers
 from sordino.session import Session
 
 __all__ = ["Planner", "Priced", "curve", "preview", "sketch", "suggestion"]
 
-T = TypeVar("T")
-_PATIENCE = 20.0
-"""Seconds after which a plan is given up."""
 _KEPT = 1000
 _MADE_UP = 2000
 _LITTLE_NOISE = 100
@@ -237,21 +231,16 @@ class Planner:
     """Where plans are made: in this many processes of their own, or, with none, in threads of this one."""
 
     def __init__(self, processes: int = 0) -> None:
-        self._processes = processes
-        self._pool = self._new()
+        self.processes = processes
+        self._workers = Workers("plan", processes)
         self._pickled: dict[str, tuple[Dataset, bytes, str]] = {}
         self._made: dict[tuple[Any, ...], Priced] = {}
         """Prices that were worked out: the same question has the same price until something is charged."""
 
-    def _new(self) -> Executor:
-        if not self._processes:
-            return ThreadPoolExecutor(2, "plan")
-        return ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _quietly)
-
     def warm(self) -> None:
         """Let the first question be no slower than others: its process starts now."""
-        if self._processes:
-            self._pool.submit(_warm)
+        if self.processes:
+            self._workers.submit(_warm)
 
     def _known(self, name: str, facts: Facts) -> tuple[Dataset, bytes, str]:
         found = self._pickled.get(name)
@@ -280,7 +269,7 @@ class Planner:
         key = (self.edition(name, facts), name, meter, kind, text, repr(sorted(given.items())), shown)
         found = self._made.get(key)
         if found is None:
-            found = await self._run(partial(make, data, facts.dialect, meter, text, given, shown))
+            found = await self._workers.run(partial(make, data, facts.dialect, meter, text, given, shown))
             if len(self._made) >= _KEPT:
                 self._made.clear()
             self._made[key] = found
@@ -291,63 +280,18 @@ class Planner:
     ) -> list[JSON]:
         """Error against price."""
         data, meter = self._known(name, facts)[1], facts.meter(analyst)
-        return await self._run(partial(curve, data, facts.dialect, meter, sql, given, epsilons))
+        return await self._workers.run(partial(curve, data, facts.dialect, meter, sql, given, epsilons))
 
     async def known_beforehand(self, name: str, facts: Facts, sql: str, given: Mapping[str, JSON]) -> frozenset[str]:
         """The outputs whose precision follows from the price alone: as if nothing had been spent, which does not matter."""
         data, whole = self._known(name, facts)[1], facts.meters[None]
         unspent = TwoMeterFilter(whole.budget, whole.reserved_delta)
-        return await self._run(partial(known_beforehand, data, facts.dialect, unspent, sql, dict(given)))
+        return await self._workers.run(partial(known_beforehand, data, facts.dialect, unspent, sql, dict(given)))
 
     async def sketch(self, name: str, facts: Facts, sql: str) -> JSON:
         """What an answer would look like, over made-up rows."""
-        return await self._run(partial(sketch, self._known(name, facts)[1], sql))
-
-    async def _run(self, make: Callable[[], T]) -> T:
-        pool = self._pool
-        try:
-            return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, make), _PATIENCE)
-        except TimeoutError:
-            self._replace(pool)
-            rule = "its plan takes too long to make"
-            raise TooLarge("this question", rule, "Ask for fewer groups, or in simpler terms.") from None
-        except BrokenProcessPool:
-            self._replace(pool)
-            raise TooLarge("this question", "its plan could not be made", "Ask in simpler terms.") from None
-        except RecursionError:
-            raise TooLarge("this question", "it is nested too deeply", "Ask in simpler terms.") from None
-
-    def _replace(self, pool: Executor) -> None:
-        """A process that is stuck is ended; those who wait beside it are told that their plan could not be made."""
-        if self._pool is pool:
-            self._pool = self._new()
-            _end(pool)
+        return await self._workers.run(partial(sketch, self._known(name, facts)[1], sql))
 
     def close(self) -> None:
         """End the processes."""
-        _end(self._pool)
-
-
-def _end(pool: Executor) -> None:
-    for process in list((getattr(pool, "_processes", None) or {}).values()):
-        with contextlib.suppress(Exception):
-            process.kill()
-    pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _quietly() -> None:
-    """A planning process leaves interrupts to the one that started it, and ends with it, however that ends."""
-    import signal
-    import threading
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    import os
-
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(0)
+        self._workers.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sordino.server.web.app import Web
 
-__all__ = ["OidcSettings", "WebSettings", "first_token", "own_link", "run_web", "web_server"]
+__all__ = ["OidcSettings", "WebSettings", "end_own_sessions", "first_token", "own_link", "run_web", "web_server"]
 
 _FIRST = "owner"
 _FIRST_LASTS = 30 * DAY
@@ -52,11 +53,21 @@ class WebSettings:
     oidc: OidcSettings | None = None
     quiet: bool = False
     """Whether the security log has failures only: for a server of one's own."""
+    listening: int | None = None
+    """The number of an open socket that listens at host and port already."""
 
     @property
     def accounts(self) -> Path:
         """The file of accounts."""
         return self.folder / "web.sqlite3"
+
+    @property
+    def hosts(self) -> frozenset[bytes]:
+        """The names that a server of one's own answers to; another may stand behind a proxy, and answers to all."""
+        if self.listening is None:
+            return frozenset()
+        full = f"{self.host}:{self.port}"
+        return frozenset((full.encode(), full.removesuffix(":80").encode()))
 
 
 def first_token(folder: Path) -> str | None:
@@ -73,12 +84,25 @@ def first_token(folder: Path) -> str | None:
 
 
 def own_link(folder: Path, name: str) -> str:
-    """A code that logs in the owner of this machine's own workbench, once; their account is opened if there is none."""
+    """A code that logs in the owner of this machine's own workbench, once; their account is opened if there is none.
+
+    Codes and sessions of an earlier start end.
+    """
     store = Store(WebSettings(folder).accounts)
     try:
+        store.revoke_sessions()
         if store.person(name) is None:
             store.add_person(Person(name, frozenset((Role.owner, Role.analyst, Role.auditor)), EVERYWHERE))
         return store.add_token(name, LINK, frozenset(), EVERYWHERE, LINK_LASTS)[0]
+    finally:
+        store.close()
+
+
+def end_own_sessions(folder: Path) -> None:
+    """Log out whoever is logged in to the pages of a workbench."""
+    store = Store(WebSettings(folder).accounts)
+    try:
+        store.revoke_sessions()
     finally:
         store.close()
 
@@ -108,7 +132,8 @@ def web_server(links: Sequence[Link], settings: WebSettings) -> tuple[uvicorn.Se
     processes = settings.planning_processes
     if processes is None:
         processes = min(4, os.cpu_count() or 2)
-    app = create_app(links, Store(settings.accounts), planner=Planner(processes), provider=provider)
+    store, planner = Store(settings.accounts), Planner(processes)
+    app = create_app(links, store, planner=planner, provider=provider, hosts=settings.hosts)
     config = uvicorn.Config(
         app, host=settings.host, port=settings.port, http=ImpatientProtocol, loop="asyncio", ws="none", lifespan="on",
         log_config=None, access_log=False, server_header=False, date_header=False, timeout_keep_alive=20,
@@ -129,6 +154,6 @@ def run_web(links: Sequence[Link], settings: WebSettings) -> None:
         log.propagate = False
     server, app = web_server(links, settings)
     try:
-        server.run()
+        server.run(None if settings.listening is None else [socket.socket(fileno=settings.listening)])
     finally:
         app.store.close()

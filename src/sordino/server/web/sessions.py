@@ -51,9 +51,9 @@ def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
     return None
 
 
-def form_key(session: str) -> str:
-    """What forms of a session carry; the session's token cannot be told from it."""
-    return hmac.new(session.encode("utf-8", "surrogatepass"), b"sordino form", hashlib.sha256).hexdigest()
+def form_key(session: str, secret: bytes) -> str:
+    """What forms of a session carry; neither can be told from the other without the server's secret."""
+    return hmac.new(secret, b"sordino form " + session.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def expect_own_origin(headers: Mapping[bytes, bytes]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
+from functools import partial
+from itertools import compress
 from typing import Any
 
 from fastapi import Response
 
-from sordino.answer.answer import Answer
 from sordino.errors import SordinoError
 from sordino.server.accounts.secrets_of_people import new_id
 from sordino.server.accounts.store import Pin, Question
+from sordino.server.web.drawing import arrow, csv
 from sordino.server.web.refusals import Refused, as_problem
 from sordino.server.web.site.answer_view import view
 from sordino.server.web.site.budget_view import budget_view
@@ -50,12 +51,11 @@ async def file(visit: Visit) -> Response:
     if form not in ("csv", "arrow"):
         raise Refused(404, "not-found", "an answer is given as csv or arrow")
     question = await _question(visit)
-    answer, _ = await visit.desk.shown_answer(visit.who, question)
+    body, _ = await visit.desk.shown_answer(visit.who, question, csv if form == "csv" else arrow)
     name = re.sub(r"[^\w.-]", "_", question.dataset, flags=re.ASCII) or "answer"
     headers = {"Content-Disposition": f'attachment; filename="{name}-{question.id[:8]}.{form}"'}
-    if form == "csv":
-        return Response(answer.to_csv(), headers=headers, media_type="text/csv")
-    return Response(_arrow(answer), headers=headers, media_type="application/vnd.apache.arrow.stream")
+    kind = "text/csv" if form == "csv" else "application/vnd.apache.arrow.stream"
+    return Response(body, headers=headers, media_type=kind)
 
 
 async def pin(visit: Visit) -> Response:
@@ -88,10 +88,11 @@ async def _values(visit: Visit, question: Question) -> dict[str, Any]:
         "host": visit.request.headers.get("host", ""), "scheme": visit.request.url.scheme,
     }  # fmt: skip
     if question.body is not None and question.kind == "sql":
-        answer, alike = await visit.desk.shown_answer(visit.who, question)
-        found |= {"answer": view(answer, person_of(visit, question.dataset)), "alike": alike}
+        draw = partial(view, person=person_of(visit, question.dataset))
+        answer, alike = await visit.desk.shown_answer(visit.who, question, draw)
+        found |= {"answer": answer, "alike": alike}
         known = await visit.desk.known_beforehand(visit.who, question)
-        found["mixes"] = any(column.name in known for column in answer.estimates)
+        found["mixes"] = bool(known & set(compress(answer.names, answer.numeric)))
         pins = visit.store.pins(question.dataset)
         found["pinned"] = next((one for one in pins if one.question == question.id), None)
     elif question.body is not None:
@@ -105,12 +106,3 @@ def person_of(visit: Visit, dataset: str) -> str | None:
     units = {table["person"] for table in tables if not table["public"] and table["person"]}
     word = re.sub(r"[_ ]*(id|key|number|no|nr)$", "", units.pop(), flags=re.IGNORECASE) if len(units) == 1 else ""
     return word.replace("_", " ").lower() or None
-
-
-def _arrow(answer: Answer) -> bytes:
-    import pyarrow as pa
-
-    table, sink = answer.to_arrow(), io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sordino.server.web.site.answer_view import view
@@ -30,8 +31,8 @@ async def show(visit: Visit) -> Values:
             question = visit.store.question(pin.question) if policy.shares(pin.person, who.name) else None
             if question is None or question.body is None or question.kind != "sql":
                 continue
-            answer, _ = await visit.desk.shown_answer(who, question)
+            answer, _ = await visit.desk.shown_answer(who, question, partial(view, person=person))
             own = pin.person == who.name
-            found.append({"pin": pin, "question": question, "answer": view(answer, person), "own": own})
+            found.append({"pin": pin, "question": question, "answer": answer, "own": own})
     found.sort(key=lambda one: -one["pin"].created)
     return {"pins": found}

@@ -5,6 +5,7 @@ Refusals become a page, too, for whoever reads pages; a program gets them as pro
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +63,7 @@ class Site:
         if isinstance(found, Response):
             return found
         shown = found if isinstance(found, Shown) else Shown(found)
-        return self._response(request, page.template, shown.values, shown.status, page)
+        return await asyncio.to_thread(self._response, request, page.template, shown.values, shown.status, page)
 
     def refusal(self, request: Request, error: Refused | SordinoError) -> Response:
         """A refusal as a page."""

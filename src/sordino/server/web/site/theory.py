@@ -11,6 +11,7 @@ from fastapi import Response
 
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show as shown
+from sordino.server.web.refusals import Refused
 from sordino.server.web.site.visit import Values, Visit
 from sordino.server.web.theory.frame import HEIGHT, WIDTH
 from sordino.server.web.theory.lessons import LESSONS, Drawing, Lesson, digits, lesson_drawn
@@ -22,6 +23,8 @@ _TITLES = {
 }  # fmt: skip
 _drawer = ThreadPoolExecutor(1, "theory")
 """Strangers who drag sliders keep one thread busy, and none that others need."""
+_MOST_WAITING = 16
+_waiting: set[asyncio.Future[Drawing]] = set()
 
 
 async def show(visit: Visit) -> Values:
@@ -47,4 +50,10 @@ async def numbers(visit: Visit) -> Response:
 
 
 async def _drawn(lesson: Lesson, places: dict[str, int]) -> Drawing:
-    return await asyncio.get_running_loop().run_in_executor(_drawer, lesson_drawn, lesson, places)
+    if len(_waiting) >= _MOST_WAITING:
+        rule = "too many people move sliders just now"
+        raise Refused(429, "too-many-requests", rule, "Wait a second.", headers={"Retry-After": "1"})
+    drawing = asyncio.get_running_loop().run_in_executor(_drawer, lesson_drawn, lesson, places)
+    _waiting.add(drawing)
+    drawing.add_done_callback(_waiting.discard)
+    return await drawing
