@@ -103,7 +103,7 @@ def test_an_older_file_is_brought_up_to_date(tmp_path: Path, version: int) -> No
     token = add(store, "ana", Role.analyst)
     store.close()
     with sqlite3.connect(path) as connection:
-        connection.executescript("DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent;")
+        connection.executescript("DROP TABLE secrets; DROP INDEX tokens_by; ALTER TABLE tokens DROP COLUMN parent;")
         if version == 1:
             connection.execute("DROP TABLE pins")
         connection.execute(f"PRAGMA user_version = {version}")
