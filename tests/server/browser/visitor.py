@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from server.browser.site import PASSWORD, Site
 
@@ -20,6 +20,8 @@ document.addEventListener("securitypolicyviolation", (e) =>
     window.violations.push(`${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber} ${e.sample}`));
 """
 _FAULTS: dict[int, list[str]] = {}
+_PATIENCE = 30_000  # milliseconds, for busy machines
+expect.set_options(timeout=_PATIENCE)
 
 
 class Visitors:
@@ -35,7 +37,7 @@ class Visitors:
         given = {"viewport": {"width": 900, "height": 900}, "base_url": self.site.address, "reduced_motion": "reduce"}
         state = None if name is None else self._state(name)
         context = self.browser.new_context(**{**given, **options}, storage_state=state)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(_PATIENCE)
         self._open.append(context)
         page = context.new_page()
         page.add_init_script(_WATCH)
