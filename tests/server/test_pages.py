@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -247,6 +248,9 @@ def test_again_better_is_a_second_charge_and_one_combined_answer() -> None:
         found = float(lines[1].split(",")[0])
         assert abs(found - (one + two) / 2) <= 0.5  # type: ignore[operator]
         assert "combined by their precision" in home.http.get(again, headers=who[0]).text
+        send(home, f"{again}/pin", who, do="pin", title="all visits")
+        board = re.sub(r"<[^>]+>", "", home.http.get("/board", headers=who[0]).text)
+        assert "epsilon 1 and 1." in board  # all that was paid
         median = "SELECT MEDIAN(age) AS m FROM visits"
         other = send(home, "/workbench/visits", who, sql=median, epsilon="0.5", do="ask").headers["location"]
         assert "the dearer answer is shown" in home.http.get(other, headers=who[0]).text

@@ -31,8 +31,8 @@ async def show(visit: Visit) -> Values:
             question = visit.store.question(pin.question) if policy.shares(pin.person, who.name) else None
             if question is None or question.body is None or question.kind != "sql":
                 continue
-            answer, _ = await visit.desk.shown_answer(who, question, partial(view, person=person))
+            answer, alike = await visit.desk.shown_answer(who, question, partial(view, person=person))
             own = pin.person == who.name
-            found.append({"pin": pin, "question": question, "answer": answer, "own": own})
+            found.append({"pin": pin, "question": question, "answer": answer, "alike": alike, "own": own})
     found.sort(key=lambda one: -one["pin"].created)
     return {"pins": found}
