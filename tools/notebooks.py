@@ -30,14 +30,16 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 def form(output: Any) -> str:
     """What stays of an output when its numbers change: of a table its head and length, of a picture that it is one.
 
-    Notes below a table, and the event that an audit found, are chosen by numbers, and are not compared.
+    Notes below a table, whether its intervals are written with ±, and the event that an audit found, are chosen by numbers,
+    and are not compared.
     """
     if output.output_type == "stream":
         text = re.sub("“[^”]*”", "“...”", output.text)
     elif "image/png" in output.data:
         return "a picture"
     elif "<table" in (html := output.data.get("text/html", "")):
-        return f"{NUMBER.sub('#', '|'.join(re.findall('<th[^>]*>(.*?)</th>', html)))}: {html.count('<tr')} rows"
+        heads = (re.sub("<small>.*?</small>", "", head).strip() for head in re.findall("<th[^>]*>(.*?)</th>", html))
+        return f"{NUMBER.sub('#', '|'.join(heads))}: {html.count('<tr')} rows"
     else:
         text = html or output.data["text/plain"]
     lines = (" ".join(re.sub("[─━]+", "─", NUMBER.sub("#", line)).split()) for line in text.strip().splitlines())
