@@ -14,14 +14,16 @@ TITLE = "Learning: models, streams, and noise on a GPU"
 GPU = Path(__file__).with_name("gpu_results.json")
 
 HOW_TO_READ = """
-**How to read this.** Census income (UCI Adult, 91 columns in [0, 1] by public domains, 80/20): accuracy on the test part,
-or R². Ours are (epsilon, 1e-6)-private, diffprivlib's of pure epsilon. Streams: the squared error of the last running total
-at mu = 1. The GPU is measured by hand: `python -m benchmarks.suites.learn.gpu`, which first checks that every number is
-that of the CPU's sampler. *Private* is a whole step: passes, exact clipped sums, exact noise, optimizer.
+**How to read this.** Census income (UCI Adult, 91 columns in [0, 1] by public domains, 80/20): accuracy on the test
+part, or R². Ours are (epsilon, 1e-6)-private, diffprivlib's of pure epsilon. Streams: the squared error of the last
+running total at mu = 1. The GPU is measured by hand: `python -m benchmarks.suites.learn.gpu`, which first checks
+that every number is that of the CPU's sampler. *Private* is a whole step: passes, exact clipped sums, exact noise,
+optimizer.
 
-Trainings have the same network, batches, steps and clipping norm (`settings.py`), and the noise that Sordino's accountant
-asks for at that epsilon (delta 1e-5); Opacus also has the noise that its own accountant asks for. Accuracy on the test part,
-mean of five runs, least and most in brackets. Speed is of whole steps on one thread, in samples per processor second.
+Trainings have the same network, batches, steps and clipping norm (`settings.py`), and the noise that Sordino's
+accountant asks for at that epsilon (delta 1e-5); Opacus also has the noise that its own accountant asks for.
+Accuracy on the test part, mean of five runs, least and most in brackets. Speed is of whole steps on one thread, in
+samples per processor second.
 """
 
 
