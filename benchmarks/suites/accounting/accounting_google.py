@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
-from benchmarks.suites.accounting.settings import DELTAS, PLANS, Part, Plan, answer_and_time
+from benchmarks.suites.accounting.settings import DELTAS, PLANS, TRAINING, Part, Plan, answer_and_time
 from benchmarks.timing import row
 from dp_accounting import dp_event, pld, rdp
 
@@ -32,3 +33,8 @@ for delta in DELTAS:
             with row("epsilon", plan.name, tool=tool, delta=delta) as fields:
                 found, time = answer_and_time(partial(epsilon, make, plan, delta), delta, plan)
                 fields.update(time, epsilon=found)
+for plan, delta in TRAINING:
+    tool, make = ACCOUNTANTS[0]
+    with row("training", plan.name, tool=tool, delta=delta) as fields:
+        found, time = answer_and_time(partial(epsilon, make, plan, delta), delta, plan)
+        fields.update(time, epsilon=found if found < inf else None)  # JSON has no infinity

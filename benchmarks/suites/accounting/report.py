@@ -1,13 +1,13 @@
 """The accounting suite as Markdown: how to read it, verdicts on the targets, tables."""
 
 from collections.abc import Callable, Iterator
-from operator import ge, le, lt
+from operator import ge, gt, le, lt
 from typing import Any
 
 from benchmarks.markdown import duration, mark, table, times
 from benchmarks.suites.accounting.chart import chart
 from benchmarks.suites.accounting.rows import TOOLS, Row, excess, failures, of_part, one, speed
-from benchmarks.suites.accounting.settings import DELTAS, PLANS
+from benchmarks.suites.accounting.settings import DELTAS, PLANS, TRAINING
 
 __all__ = ["TITLE", "chart", "section"]
 
@@ -43,6 +43,10 @@ def section(rows: list[Row]) -> str:
         _beside(rows),
         "### Bounds and estimates below the certified lower end\n",
         _below(rows),
+        "### Training: small rates, many steps, small deltas\n",
+        "Sampled Gaussians; both certified ends beside the upper end of dp-accounting's PLD accountant, which says infinite"
+        " where its grid ends.\n",
+        _training(rows),
         "### Ten thousand different losses\n",
         _large(rows),
     )
@@ -56,6 +60,9 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
         clock: [ratio for row in of_part(rows, "epsilon", tool=PLD) if (ratio := speed(rows, row, clock)) is not None]
         for clock in ("value", "processor")
     }
+    pairs = [(ours, peer) for ours, peer in _training_pairs(rows) if ours and peer]
+    widths = [ours["epsilon"] / ours["lower"] - 1 for ours, _ in pairs]
+    ahead = [peer["processor"] / ours["processor"] for ours, peer in pairs]
     large = of_part(rows, "large", tool="Sordino")
     seconds, gigabytes = [row["value"] for row in large], [row["bytes"] / 1e9 for row in large]
     asked: tuple[
@@ -65,6 +72,8 @@ def targets(rows: list[Row]) -> Iterator[list[str]]:
         ("upper end never below the reference", ours, every, min, "≥ 0", ge, 0, percent),
         (f"time of {PLD} over Sordino's", slower["value"], every, min, "≥ 5x", ge, FASTER, times),
         ("the same in processor time", slower["processor"], every, min, "≥ 5x", ge, FASTER, times),
+        ("training: certified width", widths, len(TRAINING), max, "≤ 0.1 %", le, 0.001, percent),
+        (f"training: processor time of {PLD} over Sordino's", ahead, len(TRAINING), min, "> 1x", gt, 1, times),
         ("10,000 different losses, time", seconds, 1, max, "< 30 s", lt, 30, duration),
         ("10,000 different losses, peak memory", gigabytes, 1, max, "< 2 GB", lt, 2, lambda value: f"{value:.2f} GB"),
     )
@@ -138,6 +147,27 @@ def _below(rows: list[Row]) -> str:
         for row, end, away in _too_low(rows)
     ]
     return table(["", "what", "ε", "from the lower end"], lines) if lines else "None.\n"
+
+
+def _training_pairs(rows: list[Row]) -> Iterator[tuple[Row | None, Row | None]]:
+    """Sordino's row and dp-accounting's of each case."""
+    for plan, delta in TRAINING:
+        ours, peer = (one(rows, "training", tool=tool, case=plan.name, delta=delta) for tool in ("Sordino", PLD))
+        yield ours, peer
+
+
+def _training(rows: list[Row]) -> str:
+    lines = []
+    for (plan, delta), (ours, peer) in zip(TRAINING, _training_pairs(rows), strict=True):
+        name = f"{plan.name}, δ = {delta:g}"
+        if ours is None or peer is None:
+            lines.append([name, *(["no figure"] * 5)])
+            continue
+        theirs = "infinite" if peer["epsilon"] is None else f"{peer['epsilon']:.5g}"
+        clocks = [duration(ours["processor"]), times(peer["processor"] / ours["processor"])]
+        ends = f"{ours['lower']:.5g} to {ours['epsilon']:.5g}"
+        lines.append([name, ends, percent(ours["epsilon"] / ours["lower"] - 1), theirs, *clocks])
+    return table(["", "Sordino's ε", "width", f"{PLD}'s", "Sordino's processor time", f"{PLD} over it"], lines)
 
 
 def _large(rows: list[Row]) -> str:

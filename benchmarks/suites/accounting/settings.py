@@ -10,7 +10,7 @@ from benchmarks.turns import take_turn
 
 T = TypeVar("T")
 DELTAS = (1e-6, 1e-10)
-RUNS, PATIENCE_SECONDS = 5, 10.0
+RUNS, PATIENCE_SECONDS = 5, 5.0
 IN_TURN = ("sordino_epsilon", "accounting_google", "accounting_prv", "opendp_zcdp")
 """The scripts whose runs alternate."""
 
@@ -19,7 +19,7 @@ class Part(NamedTuple):
     """Noise of one scale on a sensitivity of 1, so many times, each on a fresh Poisson sample of this rate."""
 
     noise: str
-    scale: int
+    scale: int | Fraction
     uses: int = 1
     rate: Fraction = Fraction(1)
 
@@ -40,6 +40,28 @@ PLANS = (
     Plan("1,000 sampled Gaussian", (Part("Gaussian", 1, 1000, Fraction(1, 100)),), 1e-4),
     Plan("100 different", MIXED, 1e-4),
 )
+RUNS_OF_TRAINING = (
+    ("1", "1e-4", 10**6), ("0.7", "1e-4", 10**5), ("10", "0.01", 10**5), ("1", "0.002", 10**4), ("0.8", "0.005", 3000),
+    ("2", "1e-3", 10**5), ("1", "0.01", 1000), ("4", "0.02", 10**4), ("0.6", "1e-3", 2000), ("20", "0.1", 10**4),
+    ("1", "1e-5", 10**6), ("1.5", "0.05", 500),
+)  # fmt: skip
+"""Scale, rate and steps: small rates and many steps, as training has them."""
+TRAINING_DELTAS = (1e-5, 1e-9, 1e-20, 1e-40, 1e-80)
+TRAINING = tuple(
+    (
+        Plan(f"scale {scale}, rate {rate}, {steps:,} steps", (Part("Gaussian", Fraction(scale), steps, Fraction(rate)),)),
+        delta,
+    )
+    for scale, rate, steps in RUNS_OF_TRAINING
+    for delta in TRAINING_DELTAS
+)
+
+
+def place(plan: Plan, delta: float) -> tuple[int, int]:
+    """Where a case stands among all."""
+    if (plan, delta) in TRAINING:
+        return len(DELTAS), TRAINING.index((plan, delta))
+    return DELTAS.index(delta), PLANS.index(plan)
 
 
 def answer_and_time(call: Callable[[], T], delta: float, plan: Plan) -> tuple[T, dict[str, object]]:
@@ -47,7 +69,7 @@ def answer_and_time(call: Callable[[], T], delta: float, plan: Plan) -> tuple[T,
 
     Every run waits for its turn, so that those of the tools alternate.
     """
-    case = (DELTAS.index(delta), PLANS.index(plan))
+    case = place(plan, delta)
     take_turn(case)
     answer, *first = _run(call)
     sample = [first] if first[0] > PATIENCE_SECONDS else []

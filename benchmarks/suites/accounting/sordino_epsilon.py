@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.suites.accounting.settings import DELTAS, PLANS, Part, Plan, answer_and_time
+from benchmarks.suites.accounting.settings import DELTAS, PLANS, TRAINING, Part, Plan, answer_and_time
 from benchmarks.timing import row
 
 import sordino as so
@@ -37,3 +37,7 @@ for delta in DELTAS:
         with row("reference", plan.name, delta=delta, accuracy=plan.accuracy) as fields:
             narrow = both_ends(plan, delta, accuracy=plan.accuracy)
             fields.update(lower=narrow.lower, value=narrow.upper)
+for plan, delta in TRAINING:
+    with row("training", plan.name, delta=delta) as fields:
+        found, time = answer_and_time(partial(both_ends, plan, delta), delta, plan)
+        fields.update(time, lower=found.lower, epsilon=found.upper)
