@@ -40,6 +40,16 @@ def test_starts_and_ends_lie_on_one_grid() -> None:
         assert math.isclose(clock.next_start(clock.end(start, start + 0.7)), start + 1.2, abs_tol=1e-6)
 
 
+def test_the_grid_does_not_follow_from_when_the_process_was_ready() -> None:
+    """How long rows take to load would show in every tick; and two datasets do not work at the same moments."""
+    for answer_time in (0.01, 0.1, 0.37, 5.0, 3600.0):
+        starts = {Clock.of("visits", answer_time, ready).next_start(2e5) for ready in (0.0, 1.25, 777.7, 1e5, 1.5e5)}
+        assert max(starts) - min(starts) < 1e-6 * answer_time + 1e-9
+        assert abs(Clock.of("visits", answer_time, 5.0).next_start(2e5) - 2e5) <= answer_time
+    phases = {round(Clock.of(f"dataset {i}", 1.0, 0.0).origin, 3) for i in range(50)}
+    assert len(phases) > 40 and all(0 <= phase < 1 for phase in phases)
+
+
 def schedule(arrivals: tuple[float, ...], work: tuple[float, ...], clock: Clock) -> tuple[float, ...]:
     """The ticks of questions that arrive then and take so long: the rules of slots.py, written down a second time."""
     free, ticks = clock.origin, []

@@ -124,7 +124,7 @@ class EngineWorker:
             self._dataset = pickle.dumps(hollow(self._with_public_tables()))
             self._edition = edition(dataset)
             warm_up(dataset)
-            clock = Clock(served.answer_time, time.monotonic())
+            clock = Clock.of(served.name, served.answer_time, time.monotonic())
             overruns = self._after_crash(overruns)
             self._log = self._session.ledger.public_log()
             self.slots = Slots(self._session, clock, overruns, at_tick=self._push, broken=partial(self.end, _FAILED))
