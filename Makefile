@@ -57,8 +57,9 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Neighbours in a file go to one worker, so that what they share (a Spark session, a server) is started once.
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 slow: setup
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow --durations=10

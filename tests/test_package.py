@@ -5,11 +5,19 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import sordino as so
 
 SOURCE = Path(so.__file__).parent
+
+
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The imports and attributes in a file of the package."""
+    found = ast.walk(ast.parse(path.read_text()))
+    return [node for node in found if isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute)]
 
 
 def test_public_names_are_pinned() -> None:
@@ -122,7 +130,7 @@ def test_rooms_import_only_downwards() -> None:
         room = path.relative_to(SOURCE).parts[0]
         if room == "__init__.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
@@ -133,9 +141,7 @@ def test_rooms_import_only_downwards() -> None:
 def test_no_insecure_randomness_in_the_package() -> None:
     """No random, secrets or numpy.random anywhere; the operating system is asked in bits.py only."""
     for path in SOURCE.rglob("*.py"):
-        text = path.read_text()
-        tree = ast.parse(text)
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.Import):
                 assert not {a.name.split(".")[0] for a in node.names} & {"random", "secrets"}, path
             if isinstance(node, ast.ImportFrom):

@@ -432,7 +432,7 @@ def test_a_log_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
         so.Session(declared(source))
 
 
-@pytest.mark.parametrize("seed", first_of(2, range(4)))
+@pytest.mark.parametrize("seed", first_of(1, range(4)))
 def test_no_damaged_parquet_file_loses_a_charge(seed: int, tmp_path: Path) -> None:
     """A file with a damaged page either does not open or answers: 49 of 1,050 opened and then failed after the charge."""
     rng = random.Random(seed)
