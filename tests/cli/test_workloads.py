@@ -54,7 +54,7 @@ def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
     [
         (("marginals", "-c", "wrad", "--epsilon", "1"), "Did you mean 'ward'"),
         (("marginals", "-c", "ward", "-c", "ward", "--epsilon", "1"), "name of its own"),
-        (("marginals", "-c", "ward", "--epsilon", "1", "--ways", "3"), "1 columns"),
+        (("marginals", "-c", "ward", "--epsilon", "1", "--ways", "3"), "here 1"),
         (("marginals", "-c", "ward", "--epsilon", "1", "--output", "t.xlsx"), ".parquet"),
         (("synthesize", "--epsilon", "1"), "--output"),
         (("synthesize", "--epsilon", "1", "--output", "rows.parquet", "--rows", "0"), "whole number"),

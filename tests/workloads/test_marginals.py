@@ -276,7 +276,7 @@ def test_sql_sets_are_one_workload(session: so.Session) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"ways": 5}, "4 columns"),
+        ({"ways": 5}, "number of columns, here 4"),
         ({"ways": 2, "tables": [["sex"]]}, "either"),
         ({}, "either"),
         ({"tables": [["sex", "sex"]]}, "twice"),
@@ -313,7 +313,7 @@ def test_what_is_not_public_or_too_large_is_refused() -> None:
     with so.Session(data) as opened:
         with pytest.raises(InvalidInput, match="category"):
             opened.marginals(["t"], ways=1, epsilon=1)
-        with pytest.raises(TooLarge, match=r"bucket\('m', 100000\)"):
+        with pytest.raises(TooLarge, match=r"BUCKET\(m, 100000\)"):
             opened.marginals(["m"], ways=1, epsilon=1)
         with pytest.raises(TooLarge, match="Put n, which has 4,002 values"):
             opened.marginals({"n": "n", "k": so.bucket("m", 250), "j": so.bucket("n", 1000)}, ways=3, epsilon=1)

@@ -82,8 +82,11 @@ def test_rows_have_the_declared_types_and_what_belongs_together() -> None:
     assert set(cells["ok"]) == {True, False, None}
     by = {sex: np.mean([h for h, s in zip(cells["height"], cells["sex"], strict=True) if s == sex]) for sex in "mf"}
     assert by["m"] - by["f"] > 8
-    assert "<script" not in found.to_html()
-    assert "Differentially private" in found.to_html()
+    html = found.to_html()
+    assert "<script" not in html
+    assert "Differentially private" in html
+    assert html.count('scope="row"') == len(NAMES)
+    assert html.count("<details>") == 2  # long lists are folded
     assert str(found.report).startswith("7 columns")
     assert Synthetic.from_json(found.to_json()).report == found.report
 

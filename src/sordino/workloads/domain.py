@@ -95,7 +95,7 @@ def _bind(name: str, value: tree.Expression, rows: Asked, kind: Kind, nulls: boo
     if size > MOST_VALUES:
         rule = f"a column of a workload has at most {MOST_VALUES:,} values; this one has {size:,}"
         wide = _width(read, size)
-        raise TooLarge(f"the column {show(name)}", rule, f"Put it into buckets: bucket({name!r}, {wide}), for example.")
+        raise TooLarge(f"the column {show(name)}", rule, f"Put it into buckets, such as BUCKET({name}, {wide}).")
     values = tuple(domain(read) or ())
     if not values:
         raise InvalidInput(f"the column {show(name)}", "it has no values at all", "Declare its values.")
@@ -144,4 +144,4 @@ def _width(read: Typed, size: int) -> Any:
 def _hint(name: str, read: Typed) -> str:
     if isinstance(read.type, Text):
         return f'Declare them: {name} = {{ type = "category", values = [...] }}.'
-    return f"Declare its min and max, and put it into buckets: bucket({name!r}, 10)."
+    return f"Declare its min and max, and put it into buckets, such as BUCKET({name}, 10)."

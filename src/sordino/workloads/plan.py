@@ -366,7 +366,7 @@ def _asked(names: Sequence[str], ways: Any, tables: Any) -> tuple[ColumnSet, ...
         raise InvalidInput(f"ways={show(ways)}, tables={show(tables)}", "a workload has either ways or tables", hint)
     if ways is not None:
         if isinstance(ways, bool) or not isinstance(ways, int) or not 0 <= ways <= len(names):
-            rule = f"there are {len(names)} columns, so that ways is a whole number from 0 to {len(names)}"
+            rule = f"ways is a whole number from 0 to the number of columns, here {len(names)}"
             raise InvalidInput(f"ways={show(ways)}", rule, f"Pass ways={min(2, len(names))}, for example.")
         if math.comb(len(names), ways) > _MOST_TABLES:
             rule = f"at most {_MOST_TABLES:,} tables can be asked for; these are {math.comb(len(names), ways):,}"
