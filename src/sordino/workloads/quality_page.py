@@ -16,7 +16,8 @@ __all__ = ["page"]
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; padding: 1rem; color: #1d1d1d;
 background: #fff; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #c9c9c9; }
+h1 { font-size: 1.6rem; line-height: 1.25; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #c9c9c9; }
 p, ul { max-width: 46rem; } p.promise { background: #f3f3f3; padding: .8rem; } .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0; font-size: .93rem; } .errors { width: 100%; max-width: 46rem; }
 .errors th { white-space: nowrap; overflow-wrap: normal; }
@@ -40,10 +41,11 @@ def page(rows: Synthetic) -> str:
         f'<p class="promise">{escape(rows.privacy)}</p>',
     ]
     parts += [f"<p>{escape(note)}</p>" for note in rows.notes]
-    parts.append("<h2>What they are good for</h2><p>An error is the share of rows that would have to move for a table of "
-                 "the rows to be that of the data (the total variation): 0 % is the same table, 100 % has nothing in common. "
-                 f"Each was measured with noise; its interval holds {four_digits(100 * report.confidence)} % of the "
-                 "time.</p>")  # fmt: skip
+    parts.append(
+        "<h2>What they are good for</h2><p>An error is the share of rows that would have to move for a table of the rows to "
+        "be that of the data (the total variation): 0 % is the same table, 100 % has nothing in common. Each was measured "
+        f"with noise; its interval holds {four_digits(100 * report.confidence)} % of the time.</p>"
+    )
     summary = []
     for count, word in ((1, "single columns"), (2, "pairs of columns"), (3, "triples (a sample)")):
         own = report.ways(count)
@@ -53,10 +55,14 @@ def page(rows: Synthetic) -> str:
             summary.append(f"<tr><td>{word}</td>{cells}</tr>")
     head = "".join(f'<th class="n">{word}</th>' for word in ("mean error", "good", "fair", "poor"))
     parts.append(f'<div class="wide"><table><tr><th>tables</th>{head}</tr>{"".join(summary)}</table></div>')
-    parts.append(f'<ul><li><b class="good">good</b>: the whole interval is at most {100 * GOOD:.0f} %. Use its counts and shares.</li>'
-                 f'<li><b class="fair">fair</b>: neither good nor poor. Take it as a hint.</li><li><b class="poor">poor</b>: '
-                 f"the whole interval is above {100 * POOR:.0f} %. Ask the data itself, with <code>sordino query</code>; so, too, for "
-                 "tables of four columns and more, for rare values, and for single rows.</li></ul>")  # fmt: skip
+    advice = {
+        "good": f"the whole interval is at most {100 * GOOD:.0f} %. Use its counts and shares.",
+        "fair": "neither good nor poor. Take it as a hint.",
+        "poor": f"the whole interval is above {100 * POOR:.0f} %. Ask the data itself, with <code>sordino query</code>; so, "
+                "too, for tables of four columns and more, for rare values, and for single rows.",
+    }  # fmt: skip
+    lines = "".join(f'<li><b class="{verdict}">{verdict}</b>: {words}</li>' for verdict, words in advice.items())
+    parts.append(f"<ul>{lines}</ul>")
     if len(rows.values) > 1:
         parts.append(_grid(rows))
     titles = (("Single columns", 1), ("Pairs of columns", 2), ("Triples of columns, a sample", 3))
@@ -89,8 +95,8 @@ def _grid(rows: Synthetic) -> str:
     top = "".join(f'<th scope="col"><div class="top">{escape(name)}</div></th>' for name in names)
     return (
         "<h2>All pairs</h2><p>Errors in percent, darker where they are larger; on the diagonal those of single columns.</p>"
-        f'<div class="wide"><table class="grid"><thead><tr><th></th>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
-        "</div>"
+        f'<div class="wide"><table class="grid"><thead><tr><th></th>{top}</tr></thead><tbody>{"".join(lines)}</tbody>'
+        "</table></div>"
     )
 
 
@@ -100,13 +106,14 @@ def _list(title: str, tables: tuple[TableError, ...]) -> str:
         return ""
     lines = []
     for one in sorted(tables, key=lambda table: -table.error):
-        names = escape(" × ".join(one.columns))
+        names = " &times; ".join(map(escape, one.columns))
         interval = f"{100 * one.low:.1f} to {_percent(one.high)}"
         seen = "yes" if one.measured else "no"
         lines.append(f'<tr><td>{names}</td><td class="n">{_percent(one.error)}</td><td class="n">{interval}</td>'
                      f'<td class="{one.verdict}">{one.verdict}</td><td>{seen}</td></tr>')  # fmt: skip
-    head = "".join(f"<th{form}>{word}</th>" for word, form in
-                   (("table", ""), ("error", ' class="n"'), ("interval", ' class="n"'), ("verdict", ""), ("fitted", "")))  # fmt: skip
+    right = ' class="n"'
+    words = {"table": "", "error": right, "interval": right, "verdict": "", "fitted": ""}
+    head = "".join(f"<th{form}>{word}</th>" for word, form in words.items())
 
     def table(own: list[str]) -> str:
         return f'<div class="wide"><table class="errors"><tr>{head}</tr>{"".join(own)}</table></div>'
