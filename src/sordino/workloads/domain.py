@@ -17,8 +17,10 @@ from sqlglot import exp
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.bind import Asked
 from sordino.plan.fragments import whole
-from sordino.privacy.exact import show
+from sordino.privacy.exact import readable, show
 from sordino.query import tree
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.grid import Grid
 from sordino.query.front.names import distinct_names
 from sordino.query.front.shapes import children
 from sordino.query.front.terms import ColumnLike, term_tree
@@ -31,10 +33,12 @@ from sordino.query.types import Number, Text
 from sordino.workloads.contrasts import Contrasts, Kind, flat
 from sordino.workloads.contrasts import tree as hierarchy
 
-__all__ = ["MOST_VALUES", "WorkloadColumn", "bind_columns", "named_columns"]
+__all__ = ["MOST_VALUES", "SummedColumn", "WorkloadColumn", "bind_columns", "bind_sum", "named_columns"]
 
 MOST_VALUES = 5000
 """Of one column."""
+_MOST_STEPS = 2**30
+"""Of a value that is summed; a finer step is made coarser."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,33 @@ class WorkloadColumn:
     def contrasts(self) -> Contrasts:
         """What is released of it."""
         return flat(len(self.values)) if self.kind == "cells" else hierarchy(len(self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class SummedColumn:
+    """What is summed in place of counting rows: its name, the SQL of each row's whole number of steps, and their grid."""
+
+    name: str
+    steps: exp.Expr
+    grid: Grid
+
+    @property
+    def largest(self) -> int:
+        """The most steps by which one row counts, up or down."""
+        return max(abs(self.grid.first), abs(self.grid.last), 1)
+
+    @property
+    def limits(self) -> str:
+        """The least and the largest value, in words."""
+        return f"{readable(self.grid.lower)} to {readable(self.grid.upper)}"
+
+
+def bind_sum(value: tree.Expression, rows: Asked) -> SummedColumn:
+    """What is summed; refused where its least and largest values are not public."""
+    name = distinct_names([None], [value])[0]
+    argument = Argument(name, typed(value, rows.read))
+    grid = argument.grid("sum", _MOST_STEPS)
+    return SummedColumn(name, argument.steps(grid), grid)
 
 
 def named_columns(given: Sequence[ColumnLike] | Mapping[str, ColumnLike]) -> dict[str, tree.Expression]:

@@ -46,7 +46,7 @@ def noise_of(plan: MarginalsPlan) -> ScaledGaussian:
 
 def exact_contrasts(plan: MarginalsPlan, counts: dict[ColumnSet, Ints]) -> Ints:
     """The contrasts of exact counts in steps of the lattice, one set of columns after another."""
-    total = int(next(iter(counts.values())).sum()) << plan.shift
+    total = max(int(np.abs(table).sum()) for table in counts.values()) << plan.shift
     found = []
     for part in plan.allocation.precision:
         columns = [plan.allocation.columns[i] for i in part]
