@@ -156,7 +156,7 @@ class MarginalsPlan:
         if self.facts.tables:
             notes.append("Public totals were taken as they were declared: nothing was spent on them, and no interval tells "
                          "whether they are true.")  # fmt: skip
-        if self.facts.impossible is not None:
+        if self.facts.impossible:
             notes.append("Cells that cannot occur were made zero after the noise; intervals are those of before, which hold "
                          "and are wider than need be.")  # fmt: skip
         if any(None not in column.values for column in self.columns):
@@ -336,7 +336,7 @@ def plan_marginals(
     listed = None if ways is not None else [tuple(names[i] for i in table) for table in asked]
     aggregate = tree.Aggregate("count") if summed is None else tree.Aggregate("sum", (summed,))
     question = _text(source, columns, listed or ways or 0, given, kinds or {}, aggregate)
-    if known.tables or known.impossible is not None:
+    if known.tables or known.impossible:
         question += f" GIVEN {show((facts, list(zeros), list(equal)))} {_digest(known)}"
     charge = charge_of(found.mu_squared)
     return MarginalsPlan(
@@ -465,7 +465,7 @@ def _weight(given: Any) -> float:
 def _digest(known: PublicFacts) -> str:
     """Tells facts apart whose text is cut."""
     parts = [repr((table, counts.tolist())) for table, counts in sorted(known.tables.items())]
-    parts.append(repr(None if known.impossible is None else known.impossible.tolist()))
+    parts += [repr((table, mask.tolist())) for table, mask in known.impossible.items()]
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
