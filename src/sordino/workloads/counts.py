@@ -93,7 +93,7 @@ def counting(
     own = select([one, named(full(column("w")), "w"), *([] if steps is None else [column("s")])], "kept")
     own = own.join(exp.Table(this=identifier("light")), using=[identifier("u")], join_type="LEFT", copy=False)
     # no table has 2^47 rows, so that the sum fits into 64 bits
-    weighed = exp.cast(exp.Sum(this=column("w")), "BIGINT")
+    weighed: exp.Expr = exp.cast(exp.Sum(this=column("w")), "BIGINT")
     if steps is not None:
         weighed = _nothing_else(exp.Sum(this=exp.Mul(this=column("w"), expression=column("s"))))
     found = select([column("c"), named(weighed, "w")], own, "cells", group=["c"])
