@@ -255,5 +255,16 @@ def test_one_row_for_each_person_by_features() -> None:
         assert abs(len(found) - N // 2) < 60
         assert found.values["visits"].count(2) > 0.9 * len(found)
         assert any("stands for one person" in note for note in found.notes)
+        text = "SELECT p, MAX(age) AS oldest, COUNT(*) AS visits FROM data GROUP BY p"
+        written = session.preview_synthesize(text, epsilon=5)
+        assert written.whose.by_row
+        assert [column.name for column in written.columns] == ["oldest", "visits"]
+        for wrong in (
+            f"{text}) AS d, (SELECT 1",
+            f"{text}) AS d WHERE (oldest > 3",
+            "SELECT sex, MAX(age) AS a FROM data GROUP BY sex",
+        ):
+            with pytest.raises(InvalidInput):
+                session.preview_synthesize(wrong, epsilon=5)
         tables = session.marginals({"visits": "visits", "oldest": so.bucket("oldest", 100)}, ways=2, epsilon=2, table=people)
         assert abs(tables["visits"].values[2] - N // 2) < 60

@@ -47,7 +47,7 @@ def marginals(
         str | None, typer.Option("--sum", metavar="VALUE", help="Sum this column or expression in place of counting rows.")
     ] = None,
     where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")] = None,
-    table: Annotated[str | None, typer.Option(metavar="NAME", help="Which table, where more than one is protected.")] = None,
+    table: Annotated[str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")] = None,
     confidence: Annotated[str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")] = "0.95",
     max_rows: Annotated[int | None, typer.Option(help="How many rows of one person count, in all tables together.")] = None,
     output: Annotated[

@@ -34,6 +34,7 @@ from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset
 from sordino.query.front.python import Question
+from sordino.query.front.sql import parse
 from sordino.query.front.terms import ColumnLike, condition_tree, term_tree
 from sordino.query.front.text import sql_text
 from sordino.workloads.allocation import Allocation, ColumnSet, allocate
@@ -239,7 +240,7 @@ def usable_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
 def rows_of(
     dataset: Dataset, table: str | Question | None, where: tree.Expression | None = None
 ) -> tuple[Asked, tree.Query]:
-    """The rows of one protected table, or those that a question derives from tables; and the question for them."""
+    """The rows of one protected table, or those that a question or a SELECT makes of tables; and the question for them."""
     if isinstance(table, Question):
         derived = table.rows
         if derived.items or derived.keys is not None or derived.distinct:
@@ -255,8 +256,14 @@ def rows_of(
             raise InvalidInput("a workload without a table", rule, f"Pass table=, one of {', '.join(protected)}.")
         table = protected[0]
     if not isinstance(table, str):
-        hint = "Pass 'visits' or the like, or rows such as session.table('visits').per_person(...)."
+        hint = "Pass 'visits' or the like, a SELECT, or rows such as session.table('visits').per_person(...)."
         raise InvalidInput(f"table={show(table)}", "a table is named by a text", hint)
+    if table.lstrip()[:6].upper() == "SELECT":
+        made = parse(f"SELECT COUNT(*) AS n FROM ({table}) AS derived")  # noqa: S608  a closed tree, of which only rows stay
+        if not isinstance(made.source, tree.Subquery) or made != tree.Query(made.source, made.outputs):
+            raise InvalidInput(f"table={show(table)}", "it is one SELECT", "Leave out brackets that do not belong to it.")
+        query = tree.Query(made.source, (), where)
+        return ask(query, dataset), query
     query = tree.Query(tree.Table(find("table", table, dataset.tables, "")), (), where)
     return ask(query, dataset), query
 

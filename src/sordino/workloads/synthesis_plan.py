@@ -199,9 +199,10 @@ class SynthesisPlan:
         pairs, share = len(self.first.tables), self.shares
         least, most, scores = (four_digits(100 * x) for x in (share.least, share.most, share.scores))
         lines.append(f"  measures     every column, for {least} to {most} % of the price")
-        lines.append(f"  selects      among {pairs:,} pairs by their distance to the model, for {scores} %, once or twice")
+        lines.append(f"  selects      some of all pairs by their distance to the model, for {scores} %, once or twice")
         lines.append("  measures     the tables that were selected, for the rest")
-        judged = f"{len(self.columns)} columns, {pairs:,} pairs and {len(self.triples)} triples"
+        numbers = ((len(self.columns), "column"), (pairs, "pair"), (len(self.triples), "triple"))
+        judged = ", ".join(f"{number:,} {word}{'s' * (number > 1)}" for number, word in numbers if number)
         lines.append(f"  judges       the rows by the errors of {judged}, for {four_digits(100 * share.report)} %")
         lines.append(f"  rows         {'as many as there are, about' if self.rows is None else format(self.rows, ',')}")
         grade = f"epsilon {readable(self.epsilon)} and delta {four_digits(self.delta)}"
