@@ -30,9 +30,8 @@ def test_the_same_counts(engine: str) -> None:
             adapter.load(data.tables, {"data": frame})
             for added in (None, so.col("age") - 50):
                 meter = TwoMeterFilter(data.budget)
-                plan = plan_workload(
-                    data, meter, ASKED, epsilon=1, tables=tables, **({} if added is None else {"sum": added})
-                )
+                asked: dict[str, Any] = {} if added is None else {"sum": added}
+                plan = plan_workload(data, meter, ASKED, **{"epsilon": 1, "tables": tables, **asked})
                 with so.Session(data) as session:
                     expected = plan.counting.counts(session._engine.run(plan.statements[0]))
                 found = plan.counting.counts(adapter.exact(plan.statements[0]))

@@ -189,6 +189,14 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         ({"zeros": [{"sex": "m", "region": "N"}, {"sex": "f", "region": "S"}], "ways": 2}, "each column needs a value"),
         ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}, "ways": 2}, "above zero"),
         ({"equal": [("sex", "region")], "ways": 2}, "one table holds all others"),
+        ({"equal": ("sex", "region")}, "two different columns"),
+        ({"equal": [("sex", "region")], "ways": None, "tables": [["sex"]]}, "holds both columns"),
+        ({"equal": [5]}, "named by a text"),
+        ({"equal": 5}, "it is a list"),
+        ({"zeros": {"sex": "m"}}, "it is a list"),
+        ({"zeros": ["sex"]}, "values by column"),
+        ({"zeros": [{}]}, "values by column"),
+        ({"facts": {5: {}}}, "named by a text"),
     ],
 )
 def test_contradictions_are_refused_before_anything_is_spent(asked: dict[str, Any], words: str) -> None:

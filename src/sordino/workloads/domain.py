@@ -17,6 +17,7 @@ from sqlglot import exp
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.bind import Asked
 from sordino.plan.fragments import whole
+from sordino.plan.names import find
 from sordino.privacy.exact import readable, show
 from sordino.query import tree
 from sordino.query.aggregates.argument import Argument
@@ -33,7 +34,8 @@ from sordino.query.types import Number, Text
 from sordino.workloads.contrasts import Contrasts, Kind, flat
 from sordino.workloads.contrasts import tree as hierarchy
 
-__all__ = ["MOST_VALUES", "SummedColumn", "WorkloadColumn", "bind_columns", "bind_sum", "named_columns"]
+__all__ = ["MOST_VALUES", "SummedColumn", "WorkloadColumn", "bind_columns", "bind_sum", "named_columns",
+           "places_of"]  # fmt: skip
 
 MOST_VALUES = 5000
 """Of one column."""
@@ -85,6 +87,15 @@ def bind_sum(value: tree.Expression, rows: Asked) -> SummedColumn:
     argument = Argument(name, typed(value, rows.read))
     grid = argument.grid("sum", _MOST_STEPS)
     return SummedColumn(name, argument.steps(grid), grid)
+
+
+def places_of(names: Sequence[str], given: Any, what: str) -> list[int]:
+    """The places of columns that are named by a text or several texts; `what` says of which argument they are a part."""
+    own = (given,) if isinstance(given, str) else given
+    if not isinstance(own, Sequence) or not all(isinstance(name, str) for name in own):
+        rule = "columns are named by a text, or by several"
+        raise InvalidInput(f"{what}: {show(given)}", rule, f"Write {names[0]!r}, or {tuple(names[:2])!r}.")
+    return [names.index(find("column", name, names, "")) for name in own]
 
 
 def named_columns(given: Sequence[ColumnLike] | Mapping[str, ColumnLike]) -> dict[str, tree.Expression]:

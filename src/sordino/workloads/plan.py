@@ -40,7 +40,7 @@ from sordino.query.front.text import sql_text
 from sordino.workloads.allocation import Allocation, ColumnSet, allocate
 from sordino.workloads.contrasts import Kind
 from sordino.workloads.counts import Counting, counting, largest_sets
-from sordino.workloads.domain import SummedColumn, WorkloadColumn, bind_columns, bind_sum, named_columns
+from sordino.workloads.domain import SummedColumn, WorkloadColumn, bind_columns, bind_sum, named_columns, places_of
 from sordino.workloads.marginals import Marginals, PublicColumn
 from sordino.workloads.public_facts import PublicFacts, public_facts
 
@@ -415,10 +415,9 @@ def _asked(names: Sequence[str], ways: Any, tables: Any) -> tuple[ColumnSet, ...
         raise TooLarge(f"{len(tables):,} tables", f"at most {_MOST_TABLES:,} can be asked for", "Ask for fewer.")
     found: dict[ColumnSet, None] = {}
     for table in tables:
-        own = (table,) if isinstance(table, str) else tuple(table)
-        places = [names.index(find("column", name, names, "")) for name in own]
+        places = places_of(names, table, "tables")
         if len(set(places)) < len(places):
-            raise InvalidInput(f"the table {show(list(own))}", "a column is named twice", "Name each column once.")
+            raise InvalidInput(f"the table {show(list(table))}", "a column is named twice", "Name each column once.")
         found[tuple(sorted(places))] = None
     return tuple(sorted(found, key=lambda one: (len(one), one)))
 
@@ -454,10 +453,9 @@ def _weights(
     if not isinstance(given, Mapping):
         raise InvalidInput(f"weights={show(given)}", "weights are numbers by table", 'Pass weights={("age", "sex"): 4}.')
     for key, weight in given.items():
-        own = (key,) if isinstance(key, str) else tuple(key)
-        places = tuple(sorted(names.index(find("column", name, names, "")) for name in own))
+        places = tuple(sorted(places_of(names, key, "weights")))
         if places not in found:
-            raise InvalidInput(f"the weight of {show(list(own))}", "no such table is asked for", "Name a table that is.")
+            raise InvalidInput(f"the weight of {show(key)}", "no such table is asked for", "Name a table that is.")
         found[places] = _weight(weight)
     return found
 

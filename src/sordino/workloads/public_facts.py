@@ -20,7 +20,7 @@ from sordino.plan.names import find
 from sordino.privacy.exact import show
 from sordino.workloads.allocation import Allocation, ColumnSet, below
 from sordino.workloads.consistent import estimates
-from sordino.workloads.domain import WorkloadColumn
+from sordino.workloads.domain import WorkloadColumn, places_of
 
 __all__ = ["PublicFacts", "no_facts", "public_facts"]
 
@@ -143,8 +143,7 @@ def _mapping(name: str, given: Any) -> Mapping[Any, Any]:
 
 
 def _places(names: Sequence[str], given: Any) -> ColumnSet:
-    own = () if given == () else (given,) if isinstance(given, str) else tuple(given)
-    places = tuple(names.index(find("column", name, names, "")) for name in own)
+    places = tuple(places_of(names, given, "facts"))
     if list(places) != sorted(set(places)):
         rule = f"columns are named once, in the order of the workload: {', '.join(names)}"
         raise InvalidInput(f"facts about {show(given)}", rule, "Put them into that order.")
@@ -195,19 +194,25 @@ def _impossible(
         rule = f"equal columns are used where one table holds all others, and here there are {len(largest)}"
         raise InvalidInput("equal=", rule, "Leave out one of two equal columns: its tables are those of the other.")
     known: list[dict[int, int]] = []
-    for zero in zeros:
+    for zero in _listed("zeros", zeros, 'Pass zeros=[{"sex": "m", "pregnant": True}].'):
         known.append(_pattern(columns, names, zero))
         if not any(set(known[-1]) <= set(table) for table in largest):
             rule = "no table of the workload holds these columns"
             raise InvalidInput(f"zeros about {', '.join(zero)}", rule, "Ask for a table that does, or leave them out.")
+    same = [places_of(names, pair, "equal") for pair in _listed("equal", equal, 'Pass equal=[("region", "again")].')]
+    if any(len(set(pair)) != 2 for pair in same):
+        raise InvalidInput(f"equal={show(equal)}", "two different columns are equal", 'Pass equal=[("region", "again")].')
+    if any(not set(pair) <= set(largest[0]) for pair in same):
+        rule = "no table of the workload holds both columns"
+        raise InvalidInput(f"equal={show(equal)}", rule, "Ask for a table that does, or leave it out.")
     found = {}
     for table in largest:
         mask = np.zeros([len(columns[i].values) for i in table], bool)
         for pattern in known:
             if set(pattern) <= set(table):
                 mask[tuple(pattern.get(i, slice(None)) for i in table)] = True
-        for pair in equal:
-            one, other = (names.index(find("column", name, names, "")) for name in pair)
+        for pair in same:
+            one, other = pair
             grids = np.meshgrid(*(np.arange(n) for n in mask.shape), indexing="ij")
             values = [np.array([show(v) for v in columns[i].values])[grids[table.index(i)]] for i in (one, other)]
             mask |= values[0] != values[1]
@@ -224,10 +229,19 @@ def _impossible(
     return found
 
 
+def _listed(name: str, given: Any, hint: str) -> Sequence[Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidInput(f"{name}={show(given)}", "it is a list", hint)
+    return given
+
+
 def _pattern(columns: Sequence[WorkloadColumn], names: Sequence[str], zero: Any) -> dict[int, int]:
     """The places of the columns and values of a combination that cannot occur."""
+    if not isinstance(zero, Mapping) or not zero:
+        rule = "a combination that cannot occur is values by column"
+        raise InvalidInput(f"zeros: {show(zero)}", rule, 'Pass zeros=[{"sex": "m", "pregnant": True}].')
     found = {}
-    for name, value in _mapping("zeros", zero).items():
+    for name, value in zero.items():
         place = names.index(find("column", name, names, ""))
         if value not in columns[place].values:
             raise InvalidInput(f"zeros: {name} = {show(value)}", "it is not a value of the workload", "Leave it out.")
