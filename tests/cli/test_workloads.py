@@ -35,6 +35,18 @@ def test_tables_go_to_a_file_and_are_charged_once(run: Any, bounded: Path) -> No
     assert "A" in shown.stdout
     preview = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--preview")
     assert "nothing now" in preview.stdout
+    summed = run("marginals", "visits.toml", "-c", "ward", "--epsilon", "0.1", "--sum", "age", "--output", "sums.parquet")
+    assert summed.exit_code == 0, summed.stderr
+    assert pq.read_table(bounded / "sums.parquet").column_names == ["table", "ward", "total", "total_low", "total_high"]
+
+
+def test_one_row_per_person_is_made_by_a_select(run: Any, bounded: Path) -> None:
+    persons = "SELECT patient, MAX(age) AS oldest FROM visits GROUP BY patient"
+    preview = run("synthesize", "visits.toml", "--epsilon", "1", "--table", persons, "--preview")
+    assert "oldest" in preview.stdout, preview.stderr
+    assert "bounded" not in preview.stdout
+    assert "one person only" in run("synthesize", "visits.toml", "--epsilon", "1", "--output", "p.csv", "--table",
+                                    "SELECT ward, MAX(age) AS oldest FROM visits GROUP BY ward").stderr  # fmt: skip
 
 
 def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
@@ -54,7 +66,7 @@ def test_rows_and_their_page_go_to_files(run: Any, bounded: Path) -> None:
     [
         (("marginals", "-c", "wrad", "--epsilon", "1"), "Did you mean 'ward'"),
         (("marginals", "-c", "ward", "-c", "ward", "--epsilon", "1"), "name of its own"),
-        (("marginals", "-c", "ward", "--epsilon", "1", "--ways", "3"), "1 columns"),
+        (("marginals", "-c", "ward", "--epsilon", "1", "--ways", "3"), "here 1"),
         (("marginals", "-c", "ward", "--epsilon", "1", "--output", "t.xlsx"), ".parquet"),
         (("synthesize", "--epsilon", "1"), "--output"),
         (("synthesize", "--epsilon", "1", "--output", "rows.parquet", "--rows", "0"), "whole number"),

@@ -1,4 +1,4 @@
-"""Every engine counts the same: all tables of a workload in one statement, on PostgreSQL and Spark as on DuckDB."""
+"""Every engine counts and sums the same: all tables of a workload in one statement, on PostgreSQL and Spark as on DuckDB."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ def test_the_same_counts(engine: str) -> None:
             data = so.Dataset(frame, unit=unit, columns=COLUMNS, budget=so.Budget(5, 1e-6), **more)
             assert data.budget is not None
             tables: list[list[str]] = [["age", "sex"], ["sex", "ok", "month"], []]
-            plan = plan_workload(data, TwoMeterFilter(data.budget), ASKED, epsilon=1, tables=tables)
-            with so.Session(data) as session:
-                expected = plan.counting.counts(session._engine.run(plan.statements[0]))
             adapter.load(data.tables, {"data": frame})
-            found = plan.counting.counts(adapter.exact(plan.statements[0]))
-            assert found.keys() == expected.keys()
-            for table, cells in expected.items():
-                assert np.array_equal(found[table], cells)
+            for added in (None, so.col("age") - 50):
+                meter = TwoMeterFilter(data.budget)
+                asked: dict[str, Any] = {} if added is None else {"sum": added}
+                plan = plan_workload(data, meter, ASKED, **{"epsilon": 1, "tables": tables, **asked})
+                with so.Session(data) as session:
+                    expected = plan.counting.counts(session._engine.run(plan.statements[0]))
+                found = plan.counting.counts(adapter.exact(plan.statements[0]))
+                assert found.keys() == expected.keys()
+                for table, cells in expected.items():
+                    assert cells.any()
+                    assert np.array_equal(found[table], cells)
     finally:
         adapter.close()

@@ -12,6 +12,7 @@ import pytest
 import sordino as so
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.errors import InvalidInput
+from sordino.workloads.consistent import estimates, residual
 from sordino.workloads.counts import summed
 from sordino.workloads.plan import MarginalsPlan, plan_workload
 from sordino.workloads.release import _published, exact_contrasts, noise_of
@@ -92,6 +93,55 @@ def test_impossible_cells_are_zero_and_intervals_hold() -> None:
     assert np.mean(inside) > 0.93
 
 
+def best_given_zeros(plan: MarginalsPlan, noisy: np.ndarray) -> np.ndarray:
+    """All cells of all tables by generalised least squares, with all matrices written out."""
+    columns, parts = plan.allocation.columns, list(plan.allocation.precision)
+    shapes = [tuple(columns[i].size - 1 for i in part) for part in parts]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+
+    def cells(contrasts: np.ndarray) -> np.ndarray:
+        own = {
+            part: residual([columns[i] for i in part], piece.reshape(shape))
+            for part, shape, piece in zip(parts, shapes, np.split(contrasts, ends[:-1]), strict=True)
+        }
+        return np.concatenate([estimates(columns, own, table).ravel() for table in plan.counting.tables])
+
+    spread = np.array([cells(unit) for unit in np.eye(len(noisy))]).T * (noise_of(plan).scales / 2.0**plan.shift)
+    covariance, values = spread @ spread.T, cells(noisy / 2.0**plan.shift)
+    zero = np.concatenate([mask.ravel() for table in plan.counting.tables if (mask := plan.facts.zero(table)) is not None])
+    return np.asarray(values - covariance[:, zero] @ np.linalg.pinv(covariance[np.ix_(zero, zero)]) @ values[zero])
+
+
+def test_zeros_of_some_of_many_tables_are_zero_in_all_of_them() -> None:
+    """Every table that holds the columns has the zeros, margins stay equal, and the estimate is the best one there is."""
+    names = ["sex", "pregnant", "region", "again"]
+    plan = plan_of(columns=names, ways=3, zeros=[{"sex": "m", "pregnant": True}, {"region": "W", "again": "N"}])
+    whole = np.zeros((2, 2, 3, 3), np.int64)
+    for s, p, r in zip(ROWS["sex"], ROWS["pregnant"], ROWS["region"], strict=True):
+        whole["mf".index(s), int(p), "NSW".index(r), "NSW".index(r)] += 1
+    counts: dict[tuple[int, ...], Any] = {
+        table: whole.sum(axis=tuple(i for i in range(4) if i not in table)) for table in plan.counting.tables
+    }
+    inside = []
+    for trial in range(30):
+        noisy = noise_of(plan).release(exact_contrasts(plan, counts))
+        found = plan.answered(_published(plan, noisy))
+        assert not found.at((0, 1, 2)).cells[0, 1].any()
+        assert not found.at((0, 1, 3)).cells[0, 1].any()
+        assert not found.at((0, 2, 3)).cells[:, 2, 0].any()
+        assert not found.at((2, 3)).cells[2, 0]
+        for part in ((0, 1), (2, 3), (0,), ()):
+            margins = [cells.sum(axis=tuple(k for k, i in enumerate(table) if i not in part))
+                       for table, cells in found.counts.items() if set(part) <= set(table)]  # fmt: skip
+            assert len(margins) > 1
+            assert all(np.array_equal(margins[0], other) for other in margins)
+        inside += [np.abs(found.at(table).values - exact) <= found.at(table).half_width for table, exact in counts.items()]
+        if not trial:
+            flat = np.concatenate([found.at(table).values.ravel() for table in plan.counting.tables])
+            assert flat == pytest.approx(best_given_zeros(plan, np.asarray(noisy, float)), abs=0.05)
+    assert np.mean([one.mean() for one in inside]) > 0.93
+
+
 def test_equal_columns_meet_on_the_diagonal() -> None:
     with so.Session(dataset()) as session:
         found = session.marginals(["region", "again"], ways=2, epsilon=1, equal=[("region", "again")])
@@ -135,7 +185,18 @@ def test_rounded_numbers_are_whole_nonnegative_and_add_up() -> None:
         ({"zeros": [{"sex": "m"}, {"sex": "f"}]}, "no combination"),
         ({"zeros": [{"sex": "x"}]}, "not a value"),
         ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}}, "above zero"),
-        ({"zeros": [{"sex": "m"}], "ways": 2}, "one table holds all others"),
+        ({"zeros": [{"sex": "m", "region": "N"}], "ways": 1}, "no table of the workload holds"),
+        ({"zeros": [{"sex": "m", "region": "N"}, {"sex": "f", "region": "S"}], "ways": 2}, "each column needs a value"),
+        ({"zeros": [{"sex": "m"}], "facts": {"sex": {"m": 5, "f": 1995}}, "ways": 2}, "above zero"),
+        ({"equal": [("sex", "region")], "ways": 2}, "one table holds all others"),
+        ({"equal": ("sex", "region")}, "two different columns"),
+        ({"equal": [("sex", "region")], "ways": None, "tables": [["sex"]]}, "holds both columns"),
+        ({"equal": [5]}, "named by a text"),
+        ({"equal": 5}, "it is a list"),
+        ({"zeros": {"sex": "m"}}, "it is a list"),
+        ({"zeros": ["sex"]}, "values by column"),
+        ({"zeros": [{}]}, "values by column"),
+        ({"facts": {5: {}}}, "named by a text"),
     ],
 )
 def test_contradictions_are_refused_before_anything_is_spent(asked: dict[str, Any], words: str) -> None:

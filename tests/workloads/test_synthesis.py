@@ -82,8 +82,11 @@ def test_rows_have_the_declared_types_and_what_belongs_together() -> None:
     assert set(cells["ok"]) == {True, False, None}
     by = {sex: np.mean([h for h, s in zip(cells["height"], cells["sex"], strict=True) if s == sex]) for sex in "mf"}
     assert by["m"] - by["f"] > 8
-    assert "<script" not in found.to_html()
-    assert "Differentially private" in found.to_html()
+    html = found.to_html()
+    assert "<script" not in html
+    assert "Differentially private" in html
+    assert html.count('scope="row"') == len(NAMES)
+    assert html.count("<details>") == 2  # long lists are folded
     assert str(found.report).startswith("7 columns")
     assert Synthetic.from_json(found.to_json()).report == found.report
 
@@ -164,6 +167,27 @@ def test_neighbours_cost_no_more_than_is_charged(unit: str, neighbors: str) -> N
     assert nearest > 0.05
 
 
+@pytest.mark.parametrize("unit", ["row", "p"])
+def test_the_auditor_replays_it(unit: str) -> None:
+    """All that differs between neighbours is in the mechanisms' inputs, no further than declared; two persons are caught."""
+    rng = random.Random(unit)
+    lines = [(person, rng.randrange(3), rng.randrange(2)) for person in range(12) for _ in range(1 if unit == "row" else 3)]
+
+    def made(rows: list[tuple[int, ...]]) -> str:
+        columns = {name: {"type": "int", "min": 0, "max": 2, "nullable": False} for name in "ab"}
+        table = pa.table({name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate("pab")})
+        bounds: dict[str, Any] = {} if unit == "row" else {"max_rows": 2}
+        data = so.Dataset(table, unit=unit, columns=columns, budget=so.Budget(1, 1e-6), **bounds)
+        with so.Session(data) as session:
+            return session.synthesize(epsilon=1, rows=20, columns=["a", "b"], request_id="x").to_json()
+
+    without = [[line for line in lines if line[0] >= gone] for gone in (1, 2)]
+    claim: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "neighbors": "unchecked", "tapes": 1}
+    report = so.audit.replay(made, lines, without[0], **claim)
+    assert report.passed, str(report)
+    assert not so.audit.replay(made, lines, without[1], **claim).passed
+
+
 def test_measuring_spends_what_it_says() -> None:
     plan = plan_of(dataset(), columns=["sex", "ok"])
     seen = _Measuring(plan, {(0, 1): np.array([[5, 6, 7], [8, 9, 10]])})
@@ -231,5 +255,16 @@ def test_one_row_for_each_person_by_features() -> None:
         assert abs(len(found) - N // 2) < 60
         assert found.values["visits"].count(2) > 0.9 * len(found)
         assert any("stands for one person" in note for note in found.notes)
+        text = "SELECT p, MAX(age) AS oldest, COUNT(*) AS visits FROM data GROUP BY p"
+        written = session.preview_synthesize(text, epsilon=5)
+        assert written.whose.by_row
+        assert [column.name for column in written.columns] == ["oldest", "visits"]
+        for wrong in (
+            f"{text}) AS d, (SELECT 1",
+            f"{text}) AS d WHERE (oldest > 3",
+            "SELECT sex, MAX(age) AS a FROM data GROUP BY sex",
+        ):
+            with pytest.raises(InvalidInput):
+                session.preview_synthesize(wrong, epsilon=5)
         tables = session.marginals({"visits": "visits", "oldest": so.bucket("oldest", 100)}, ways=2, epsilon=2, table=people)
         assert abs(tables["visits"].values[2] - N // 2) < 60

@@ -1,7 +1,7 @@
 """Census income as integers, and how far synthetic rows are from it; the same for every tool of this suite.
 
-The data are the discretised file that private-pgm ships, `adult.csv.gz` and `adult-domain.json`: put both into
-benchmarks/.data, or name their folder in SORDINO_ADULT. They are not part of the project.
+The data are the discretised file that private-pgm ships, `adult.csv.gz` and `adult-domain.json`, which no package on the
+registry has: name their folder in SORDINO_CENSUS. They are not part of the project.
 """
 
 import csv
@@ -10,13 +10,22 @@ import itertools
 import json
 import math
 import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from benchmarks.timing import row
 
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-9
-FOLDER = Path(os.environ.get("SORDINO_ADULT", Path(__file__).parents[2] / ".data"))
+FOLDER = Path(os.environ.get("SORDINO_CENSUS", Path(__file__).resolve().parents[4] / "shared" / "data"))
+PEER_SECONDS = 900
+"""Processor time after which a peer's run is given up."""
 
 
 def adult() -> tuple[list[str], list[int], np.ndarray]:
@@ -45,3 +54,43 @@ def mean_distance(one: np.ndarray, other: np.ndarray, sizes: list[int], ways: in
     """Its mean over all tables of so many columns."""
     every = itertools.combinations(range(len(sizes)), ways)
     return float(np.mean([distance(one, other, sizes, columns) for columns in every]))
+
+
+def rho_of(epsilon: float) -> float:
+    """The largest rho whose zero-concentrated guarantee implies (epsilon, DELTA), by Canonne, Kamath and Steinke (2020)."""
+
+    def delta(rho: float) -> float:
+        orders = 1 + np.logspace(-3, 4, 20_000)
+        logs = (orders - 1) * (orders * rho - epsilon) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
+        return float(np.exp(logs.min()))
+
+    low, high = 0.0, epsilon + 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta(middle) <= DELTA else (low, middle)
+    return low
+
+
+def measure(tool: str, made: Callable[[float, list[str], list[int], np.ndarray], np.ndarray]) -> None:
+    """Rows of a peer at every epsilon, the middle one first; a run is stopped after PEER_SECONDS of processor time.
+
+    Names of cases on the command line choose some of them.
+    """
+    names, sizes, rows = adult()
+    for epsilon in sorted(EPSILONS, key=lambda one: abs(math.log(one))):
+        case = f"epsilon {epsilon:g}"
+        if sys.argv[1:] and case not in sys.argv[1:]:
+            continue
+        with row("synthesis", case, tool=tool) as fields:
+            signal.signal(signal.SIGPROF, _late)
+            signal.setitimer(signal.ITIMER_PROF, PEER_SECONDS)
+            used = time.process_time()
+            found = made(epsilon, names, sizes, rows)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            fields["cpu_seconds"] = time.process_time() - used
+            fields["pairs"], fields["triples"] = (mean_distance(rows, found, sizes, ways) for ways in (2, 3))
+            fields["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _late(*_: Any) -> None:
+    raise TimeoutError(f"not finished after {PEER_SECONDS} seconds of processor time")

@@ -43,8 +43,11 @@ def marginals(
         list[str] | None,
         typer.Option("--range", metavar="NAME", help="Ranges of this column are asked for. May be repeated."),
     ] = None,
+    summed: Annotated[
+        str | None, typer.Option("--sum", metavar="VALUE", help="Sum this column or expression in place of counting rows.")
+    ] = None,
     where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")] = None,
-    table: Annotated[str | None, typer.Option(metavar="NAME", help="Which table, where more than one is protected.")] = None,
+    table: Annotated[str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")] = None,
     confidence: Annotated[str, typer.Option(metavar="NUMBER", help="How often the intervals hold.")] = "0.95",
     max_rows: Annotated[int | None, typer.Option(help="How many rows of one person count, in all tables together.")] = None,
     output: Annotated[
@@ -57,7 +60,7 @@ def marginals(
     ] = None,
     preview: Annotated[bool, typer.Option("--preview", help="Show the price and the errors; nothing is charged.")] = False,
 ) -> None:
-    """Count rows in many tables at once, consistently: totals of one table are the totals of all others.
+    """Count rows, or sum a column, in many tables at once: totals of one table are the totals of all others.
 
     Example: sordino marginals visits.toml -c ward -c "decade=BUCKET(age, 10)" -c sex --ways 2 --epsilon 0.5
     """
@@ -70,6 +73,7 @@ def marginals(
     else:
         asked["ways"] = min(2, len(columns)) if ways is None else ways
     given = {"ranges": ranges, "where": where, "table": table, "max_rows": max_rows}
+    given["sum"] = None if summed is None else term_of(summed)
     asked |= {name: value for name, value in given.items() if value is not None}
     dataset = load(file)
     if output is not None and Path(output).suffix.lower() not in _ENDINGS:
@@ -103,8 +107,7 @@ def marginals(
 
 def columns_of(given: list[str]) -> dict[str, Any]:
     """Columns by name: `ward`, or `decade=BUCKET(age, 10)`."""
-    from sordino.query.front.sql import parse_condition
-    from sordino.query.front.terms import Term, col
+    from sordino.query.front.terms import col
 
     found: dict[str, Any] = {}
     for one in given:
@@ -113,30 +116,35 @@ def columns_of(given: list[str]) -> dict[str, Any]:
         if not name or name in found or (equals and not expression.strip()):
             rule = "each column has a name of its own"
             raise InvalidInput(f"--column {one!r}", rule, 'Write --column ward, or --column "decade=BUCKET(age, 10)".')
-        found[name] = Term(parse_condition(expression)) if equals else col(name)
+        found[name] = term_of(expression) if equals else col(name)
     return found
 
 
+def term_of(expression: str) -> Any:
+    """An expression in SQL, such as BUCKET(age, 10)."""
+    from sordino.query.front.sql import parse_condition
+    from sordino.query.front.terms import Term
+
+    return Term(parse_condition(expression))
+
+
 def rendered(found: Marginals, ending: str) -> bytes:
-    """All cells of all tables, a line each: the table, a value of each of its columns, the count, its interval."""
-    rows: list[dict[str, Any]] = []
-    for table in found:
-        answer = table.to_answer("count").to_dict()
-        plain = [name for name in answer if name in table.names]
-        for i in range(table.cells.size):
-            row: dict[str, Any] = {"table": ", ".join(table.names)}
-            row |= {name: (str(answer[name][i]) if name in plain and answer[name][i] is not None else None)
-                    for name in found.names}  # fmt: skip
-            count, low, high = (answer[name][i] for name in answer if name not in plain)
-            rows.append({**row, "count": count, "count_low": low, "count_high": high})
-    if ending == ".json":
-        return f"{json.dumps(rows, ensure_ascii=False)}\n".encode()
+    """All cells of all tables, a line each: the table, a value of each of its columns, the count or sum, its interval."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
+    place, number = "table", "count" if found.summed is None else "total"
+    while place in found.names:
+        place += "_"
+    tables = []
+    for table in found:
+        cells = table.to_answer(number).to_arrow()
+        tables.append(cells.add_column(0, place, pa.array([", ".join(table.names)] * cells.num_rows, pa.string())))
+    rows = pa.concat_tables(tables, promote_options="default")
+    numbers = tables[0].column_names[-3:]
+    rows = rows.select([place, *(name for name in found.names if name in rows.column_names), *numbers])
+    if ending == ".json":
+        return f"{json.dumps(rows.to_pylist(), ensure_ascii=False, default=str)}\n".encode()
     file = io.BytesIO()
-    text = [(name, pa.string()) for name in ("table", *found.names)]
-    numbers = [(name, pa.float64()) for name in ("count", "count_low", "count_high")]
-    cells = pa.Table.from_pylist(rows, pa.schema([*text, *numbers]))
-    (parquet.write_table if ending == ".parquet" else csv.write_csv)(cells, file)
+    (parquet.write_table if ending == ".parquet" else csv.write_csv)(rows, file)
     return file.getvalue()

@@ -41,7 +41,7 @@ def synthesize(
         typer.Option("--column", "-c", metavar="NAME", help="Only this column. May be repeated. Default: all."),
     ] = None,
     where: Annotated[str | None, typer.Option(metavar="CONDITION", help="Only rows such as age >= 65.")] = None,
-    table: Annotated[str | None, typer.Option(metavar="NAME", help="Which table, where more than one is protected.")] = None,
+    table: Annotated[str | None, typer.Option(metavar="NAME", help="A table, or a SELECT of one row per person.")] = None,
     max_rows: Annotated[int | None, typer.Option(help="How many rows of one person count.")] = None,
     analyst: Analyst = None,
     request_id: Annotated[

@@ -7,7 +7,7 @@ on a lattice so that margins stay exact (Theorem 5 of residuals.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,15 +42,26 @@ def estimates(columns: Sequence[Contrasts], residuals: Mapping[ColumnSet, Floats
 
 
 def agreeing(
-    columns: Sequence[Contrasts], residuals: Mapping[ColumnSet, Floats], tables: Sequence[ColumnSet], bits: int
+    columns: Sequence[Contrasts],
+    residuals: Mapping[ColumnSet, Floats],
+    tables: Sequence[ColumnSet],
+    bits: int,
+    zero: Callable[[ColumnSet], npt.NDArray[np.bool_] | None] = lambda _: None,
+    pivots: Sequence[int] = (),
 ) -> dict[ColumnSet, Ints]:
     """All tables below the given ones in whole multiples of 2^-bits, such that margins are equal as whole numbers.
 
-    Cells are rounded, but for those at the last value of some column: these are what the margins leave.
+    Cells are rounded, but for those at the pivot of some column (its last value by default): these are what the margins
+    leave. `zero` tells the cells of a table that are zero; none of the values by which it does may be a pivot.
     """
     found: dict[ColumnSet, Ints] = {}
+    orders = [np.roll(np.arange(column.size), -1 - pivot)
+              for column, pivot in zip(columns, pivots or [column.size - 1 for column in columns], strict=True)]  # fmt: skip
     for table in below(tables):
-        best = estimates(columns, residuals, table)
+        order = np.ix_(*(orders[i] for i in table))
+        best, mask = estimates(columns, residuals, table)[order], zero(table)
+        if mask is not None:
+            best = np.where(mask[order], 0.0, best)
         inner = best[(slice(-1),) * len(table)] if table else best
         scaled = np.rint(np.ldexp(inner, bits))
         whole: Ints = scaled.astype(np.int64) if np.abs(scaled).max(initial=0.0) < 2.0**60 else _wide(scaled)
@@ -60,7 +71,7 @@ def agreeing(
             last = own - whole.sum(axis=axis)
             whole = np.concatenate([whole, np.expand_dims(last, axis)], axis=axis)
         found[table] = whole
-    return found
+    return {table: cells[np.ix_(*(np.argsort(orders[i]) for i in table))] for table, cells in found.items()}
 
 
 def sums_of(table: ColumnSet, cells: Ints) -> dict[ColumnSet, Ints]:

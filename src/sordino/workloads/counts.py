@@ -1,4 +1,4 @@
-"""Exact counts of many tables in one pass over the rows, each person's rows bounded in all tables together.
+"""Exact counts or sums of many tables in one pass over the rows, each person's rows bounded in all tables together.
 
 Each row becomes one cell of every table: a number that says which table and which cell. The engine counts them.
 A person with more rows than count has all of them scaled down by one weight; Lemma 1 of residuals.md.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,8 @@ from sordino.workloads.domain import WorkloadColumn
 
 __all__ = ["Counting", "counting", "largest_sets", "summed"]
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[Any]
+_SMALL = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +41,11 @@ class Counting:
     def counts(self, exact: Exact) -> dict[ColumnSet, Ints]:
         """The exact tables; in units of 1/WEIGHT of a row where persons have several. They are never shown."""
         size = sum(math.prod(shape) for shape in self.shapes)
-        found = np.zeros(size, np.int64)
-        if len(exact.sums):
-            found[np.array(exact.keys[0], np.int64)] = exact.sums[:, 0].astype(np.int64)
+        own = exact.sums[:, 0] if len(exact.sums) else np.zeros(0, object)
+        small = sum(map(abs, own.tolist())) < _SMALL  # so that no sum of cells leaves 64 bits
+        found = np.zeros(size, np.int64 if small else object)
+        if len(own):
+            found[np.array(exact.keys[0], np.int64)] = own.astype(found.dtype)
         tables, start = {}, 0
         for table, shape in zip(self.tables, self.shapes, strict=True):
             tables[table] = found[start : start + math.prod(shape)].reshape(shape)
@@ -57,10 +61,19 @@ def largest_sets(tables: Sequence[ColumnSet]) -> tuple[ColumnSet, ...]:
     return tuple(sorted(tuple(sorted(one)) for one in kept))
 
 
-def counting(rows: Asked, columns: Sequence[WorkloadColumn], tables: Sequence[ColumnSet], most: int) -> Counting:
-    """The statement that counts all tables; `most` rows of one person count, where a person can have several."""
+def counting(
+    rows: Asked,
+    columns: Sequence[WorkloadColumn],
+    tables: Sequence[ColumnSet],
+    most: int,
+    steps: exp.Expr | None = None,
+) -> Counting:
+    """The statement that counts all tables, or sums whole numbers of steps in them (NULL adds nothing).
+
+    `most` rows of one person count, where a person can have several.
+    """
     shapes = tuple(tuple(len(columns[i].values) for i in table) for table in tables)
-    lines = rows.lines([one.place for one in columns], {})
+    lines = rows.lines([one.place for one in columns], {} if steps is None else {"s": steps})
     cells, start = list[exp.Expr](), 0
     for table, shape in zip(tables, shapes, strict=True):
         cells.append(_cell(start, table, shape))
@@ -68,21 +81,30 @@ def counting(rows: Asked, columns: Sequence[WorkloadColumn], tables: Sequence[Co
     present = [part for key, own in zip(lines.keys, columns, strict=True) for part in _within(key, len(own.values))]
     one = named(exp.Explode(this=exp.Array(expressions=cells)), "c")
     if not lines.person:
-        own = select([one], lines.select, "lines", where=present)
-        found = select([column("c"), named(count_rows(), "w")], own, "cells", group=["c"])
+        items = [one] if steps is None else [one, column("s")]
+        own = select(items, lines.select, "lines", where=present)
+        total = count_rows() if steps is None else _nothing_else(exp.Sum(this=column("s")))
+        found = select([column("c"), named(total, "w")], own, "cells", group=["c"])
         return Counting(Statement(found, 1, 1, lines.lists), tuple(tables), shapes)
     kept = select([exp.Star()], lines.select, "lines", where=present)
     many = exp.GT(this=count_rows(), expression=whole(most))
     weight = exp.IntDiv(this=whole(WEIGHT * most), expression=count_rows())
     light = select([column("u"), named(weight, "w")], "kept", group=["u"], having=[many])
-    own = select([one, named(full(column("w")), "w")], "kept")
+    own = select([one, named(full(column("w")), "w"), *([] if steps is None else [column("s")])], "kept")
     own = own.join(exp.Table(this=identifier("light")), using=[identifier("u")], join_type="LEFT", copy=False)
     # no table has 2^47 rows, so that the sum fits into 64 bits
-    total = named(exp.cast(exp.Sum(this=column("w")), "BIGINT"), "w")
-    found = select([column("c"), total], own, "cells", group=["c"])
+    weighed: exp.Expr = exp.cast(exp.Sum(this=column("w")), "BIGINT")
+    if steps is not None:
+        weighed = _nothing_else(exp.Sum(this=exp.Mul(this=column("w"), expression=column("s"))))
+    found = select([column("c"), named(weighed, "w")], own, "cells", group=["c"])
     found = found.with_(identifier("kept"), as_=kept, materialized=True, copy=False)
     found = found.with_(identifier("light"), as_=light, append=True, copy=False)
     return Counting(Statement(found, 1, 1, lines.lists), tuple(tables), shapes)
+
+
+def _nothing_else(total: exp.Expr) -> exp.Expr:
+    """A sum that is 0 where no row has a value."""
+    return exp.Coalesce(this=total, expressions=[whole(0)])
 
 
 def _within(key: str, size: int) -> list[exp.Expr]:
@@ -112,4 +134,4 @@ def summed(tables: dict[ColumnSet, Ints], part: ColumnSet) -> Ints:
     within = [table for table in tables if set(part) <= set(table)]
     best = min(within, key=lambda table: tables[table].size)
     axes = tuple(k for k, i in enumerate(best) if i not in part)
-    return np.asarray(tables[best].sum(axis=axes), np.int64)
+    return np.asarray(tables[best].sum(axis=axes))

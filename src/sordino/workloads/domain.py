@@ -17,8 +17,11 @@ from sqlglot import exp
 from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.bind import Asked
 from sordino.plan.fragments import whole
-from sordino.privacy.exact import show
+from sordino.plan.names import find
+from sordino.privacy.exact import readable, show
 from sordino.query import tree
+from sordino.query.aggregates.argument import Argument
+from sordino.query.aggregates.grid import Grid
 from sordino.query.front.names import distinct_names
 from sordino.query.front.shapes import children
 from sordino.query.front.terms import ColumnLike, term_tree
@@ -31,10 +34,13 @@ from sordino.query.types import Number, Text
 from sordino.workloads.contrasts import Contrasts, Kind, flat
 from sordino.workloads.contrasts import tree as hierarchy
 
-__all__ = ["MOST_VALUES", "WorkloadColumn", "bind_columns", "named_columns"]
+__all__ = ["MOST_VALUES", "SummedColumn", "WorkloadColumn", "bind_columns", "bind_sum", "named_columns",
+           "places_of"]  # fmt: skip
 
 MOST_VALUES = 5000
 """Of one column."""
+_MOST_STEPS = 2**30
+"""Of a value that is summed; a finer step is made coarser."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +60,42 @@ class WorkloadColumn:
     def contrasts(self) -> Contrasts:
         """What is released of it."""
         return flat(len(self.values)) if self.kind == "cells" else hierarchy(len(self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class SummedColumn:
+    """What is summed in place of counting rows: its name, the SQL of each row's whole number of steps, and their grid."""
+
+    name: str
+    steps: exp.Expr
+    grid: Grid
+
+    @property
+    def largest(self) -> int:
+        """The most steps by which one row counts, up or down."""
+        return max(abs(self.grid.first), abs(self.grid.last), 1)
+
+    @property
+    def limits(self) -> str:
+        """The least and the largest value, in words."""
+        return f"{readable(self.grid.lower)} to {readable(self.grid.upper)}"
+
+
+def bind_sum(value: tree.Expression, rows: Asked) -> SummedColumn:
+    """What is summed; refused where its least and largest values are not public."""
+    name = distinct_names([None], [value])[0]
+    argument = Argument(name, typed(value, rows.read))
+    grid = argument.grid("sum", _MOST_STEPS)
+    return SummedColumn(name, argument.steps(grid), grid)
+
+
+def places_of(names: Sequence[str], given: Any, what: str) -> list[int]:
+    """The places of columns that are named by a text or several texts; `what` says of which argument they are a part."""
+    own = (given,) if isinstance(given, str) else given
+    if not isinstance(own, Sequence) or not all(isinstance(name, str) for name in own):
+        rule = "columns are named by a text, or by several"
+        raise InvalidInput(f"{what}: {show(given)}", rule, f"Write {names[0]!r}, or {tuple(names[:2])!r}.")
+    return [names.index(find("column", name, names, "")) for name in own]
 
 
 def named_columns(given: Sequence[ColumnLike] | Mapping[str, ColumnLike]) -> dict[str, tree.Expression]:
@@ -95,7 +137,7 @@ def _bind(name: str, value: tree.Expression, rows: Asked, kind: Kind, nulls: boo
     if size > MOST_VALUES:
         rule = f"a column of a workload has at most {MOST_VALUES:,} values; this one has {size:,}"
         wide = _width(read, size)
-        raise TooLarge(f"the column {show(name)}", rule, f"Put it into buckets: bucket({name!r}, {wide}), for example.")
+        raise TooLarge(f"the column {show(name)}", rule, f"Put it into buckets, such as BUCKET({name}, {wide}).")
     values = tuple(domain(read) or ())
     if not values:
         raise InvalidInput(f"the column {show(name)}", "it has no values at all", "Declare its values.")
@@ -144,4 +186,4 @@ def _width(read: Typed, size: int) -> Any:
 def _hint(name: str, read: Typed) -> str:
     if isinstance(read.type, Text):
         return f'Declare them: {name} = {{ type = "category", values = [...] }}.'
-    return f"Declare its min and max, and put it into buckets: bucket({name!r}, 10)."
+    return f"Declare its min and max, and put it into buckets, such as BUCKET({name}, 10)."

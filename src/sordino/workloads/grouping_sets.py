@@ -1,4 +1,4 @@
-"""GROUP BY CUBE, ROLLUP and GROUPING SETS: a question whose tables are a workload.
+"""GROUP BY CUBE, ROLLUP and GROUPING SETS: a question whose tables are a workload, of counts or of one sum.
 
 Its answer has the rows of all tables, one after another; NULL in a key stands for all its values. Rows without a value of
 some key are in no table, as in every GROUP BY here.
@@ -95,7 +95,8 @@ class GroupingSetsPlan:
                     column.append(own.get(place))
         values = np.concatenate([table.values.ravel() for table in tables])
         half = np.concatenate([np.full(table.cells.size, table.half_width) for table in tables])
-        bounds = (0.0, None) if self.cost.nonnegative else (None, None)
+        summed = self.workload.summed
+        bounds = (0.0, None) if self.cost.nonnegative and (summed is None or summed.grid.first >= 0) else (None, None)
         columns: list[KeyColumn | EstimateColumn] = []
         for output in query.outputs:
             if tree.aggregates_in(output.value):
@@ -109,11 +110,7 @@ class GroupingSetsPlan:
 
 def plan_grouping_sets(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> GroupingSetsPlan:
     """The plan of a question with sets of keys at a cost; only rows are counted."""
-    for output in query.outputs:
-        wanted = tree.aggregates_in(output.value)
-        if wanted and output.value != tree.Aggregate("count"):
-            rule = "CUBE, ROLLUP and GROUPING SETS count rows, and nothing else"
-            raise InvalidInput(f"the output {output.name}", rule, "Ask for COUNT(*); ask for others with a plain GROUP BY.")
+    summed = _summed(query)
     if cost.private_bounds or cost.bias:
         rule = "CUBE, ROLLUP and GROUPING SETS take neither bounds nor bias"
         raise InvalidInput("bounds or bias", rule, "Leave them out.")
@@ -125,11 +122,32 @@ def plan_grouping_sets(query: tree.Query, dataset: Dataset, cost: Cost, meter: T
     answered = [output.name for output in query.outputs]
     tables = [[listed[i] for i in places] for places in query.sets or ()]
     source = replace(query, outputs=(), keys=(), having=None, order=(), limit=None, offset=0, sets=None)
-    plan = plan_marginals(meter, source, rows, named, cost, tables=tables, nulls=False)
+    plan = plan_marginals(meter, source, rows, named, cost, tables=tables, nulls=False, summed=summed)
     if query.having is not None:
         check_having(query.having, answered)
     check_order(query.order, answered)
     return GroupingSetsPlan(query, cost, plan)
+
+
+def _summed(query: tree.Query) -> tree.Expression | None:
+    """What is summed, None where rows are counted; all tables hold the same one number."""
+    found = set[tree.Aggregate]()
+    for output in query.outputs:
+        if not tree.aggregates_in(output.value):
+            continue
+        match output.value:
+            case tree.Aggregate("count", ()) | tree.Aggregate("sum", (_,)):
+                found.add(output.value)
+            case _:
+                rule = "CUBE, ROLLUP and GROUPING SETS answer COUNT(*) or SUM(x), and nothing else"
+                hint = "Ask for one of them; ask for others with a plain GROUP BY."
+                raise InvalidInput(f"the output {output.name}", rule, hint)
+    if len(found) > 1:
+        rule = "CUBE, ROLLUP and GROUPING SETS answer one aggregate in all tables, and these are several"
+        names = ", ".join(output.name for output in query.outputs if tree.aggregates_in(output.value))
+        raise InvalidInput(f"the outputs {names}", rule, "Ask a question for each.")
+    arguments = next(iter(found)).arguments if found else ()
+    return arguments[0] if arguments else None
 
 
 def rehearse_rows(plan: GroupingSetsPlan) -> None:

@@ -65,7 +65,8 @@ class Marginals:
 
     `asked` are the tables that were asked for; whatever lies below one of them can be had, too. `unit` is how many parts of
     a row were counted (1, or the weight of a person's row), `shift` the power of two of the lattice of the noise, and
-    `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers.
+    `form` says whether numbers are unbiased, or were made to be nonnegative whole numbers. `summed` names the values that
+    cells are sums of, in units of `step`; without it they count rows.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -81,6 +82,8 @@ class Marginals:
     receipt: Receipt | None = None
     form: Literal["unbiased", "rounded"] = "unbiased"
     unbiased: Marginals | None = None
+    step: Fraction = Fraction(1)
+    summed: str | None = None
     _made: dict[ColumnSet, MarginalTable] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -140,6 +143,8 @@ class Marginals:
         """
         if self.form == "rounded":
             return self
+        if self.summed is not None:
+            raise InvalidInput("rounded()", "sums are not counts", "Round the numbers as you like: they are yours.")
         if len(self.counts) != 1:
             rule = (
                 f"whole numbers that add up are made from one table that holds all others; here there are {len(self.counts)}"
@@ -168,6 +173,8 @@ class Marginals:
             "counts": [[list(table), cells.ravel().tolist()] for table, cells in self.counts.items()],
             "precision": [[list(part), x.ravel().tolist()] for part, x in self.precision.items()],
         }  # fmt: skip
+        if self.summed is not None:
+            facts |= {"summed": self.summed, "step": str(self.step)}
         return json.dumps(facts, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     @classmethod
@@ -187,12 +194,16 @@ class Marginals:
             return cls(
                 columns, tuple(map(tuple, facts["asked"])), counts, facts["bits"], precision, facts["unit"], facts["shift"],
                 Fraction(facts["confidence"]), facts["privacy"], tuple(facts["notes"]), receipt, facts["form"],
+                step=Fraction(facts.get("step", 1)), summed=facts.get("summed"),
             )  # fmt: skip
 
         return read(text, "marginals", 1, "answer of marginals", answer, infinite=True)
 
     def __str__(self) -> str:
-        lines = [f"{len(self.asked)} tables over {len(self.columns)} columns"]
+        tables, columns = (
+            f"{n} {word}{'s' * (n != 1)}" for n, word in ((len(self.asked), "table"), (len(self.columns), "column"))
+        )
+        lines = [f"{tables} over {columns}"]
         for table in itertools.islice(self.asked, _SHOWN):
             own = self.at(table)
             lines.append(f"  {self._words(table)}: {own.cells.size:,} cells, each ± {four_digits(own.half_width)}")
@@ -223,23 +234,25 @@ class MarginalTable:
 
     @property
     def values(self) -> Floats:
-        """The noisy counts."""
-        return np.ldexp(np.asarray(self.cells, np.float64), -self.answer.bits)
+        """The noisy counts, or sums."""
+        rows = np.ldexp(np.asarray(self.cells, np.float64), -self.answer.bits)
+        return rows if self.answer.step == 1 else rows * float(self.answer.step)
 
     @property
     def fractions(self) -> npt.NDArray[np.object_]:
         """The same, exactly."""
         whole = 2**self.answer.bits
-        exact = [Fraction(int(x), whole) for x in np.asarray(self.cells, object).ravel()]
+        exact = [int(x) * self.answer.step / whole for x in np.asarray(self.cells, object).ravel()]
         return np.array(exact, object).reshape(self.cells.shape)
 
     @cached_property
     def variance(self) -> Fraction:
-        """The variance of a cell's noise in squared rows, exactly; the largest one where cells of ranges differ.
+        """The variance of a cell's noise, exactly, in squared rows or squares of what is summed.
 
-        It is the optimum's; what rounding to lattices adds is less than a thousand-millionth of it (residuals.md).
+        It is the largest one where cells of ranges differ, and that of the optimum; what rounding to lattices adds is
+        less than a thousand-millionth of it (residuals.md).
         """
-        return self.answer.allocation.variance(self.places) / self.answer.unit**2
+        return self.answer.allocation.variance(self.places) / self.answer.unit**2 * self.answer.step**2
 
     @cached_property
     def half_width(self) -> float:
@@ -247,11 +260,12 @@ class MarginalTable:
         if self.answer.unbiased is not None:
             before = self.answer.unbiased.at(self.places)
             return before.half_width + float(np.abs(self.values - before.values).max())
-        return self._reach(math.sqrt(float_upper(self.variance)), 1.0)
+        return self._reach(math.sqrt(float_upper(self.variance / self.answer.step**2)), 1.0)
 
     def _reach(self, deviation: float, cells: float) -> float:
-        """The half-width for a standard deviation in rows, with all that rounding can add to a sum of this many cells."""
-        return half_width(self.answer, self.places, deviation, cells)
+        """The half-width for a standard deviation in steps, with all that rounding can add to a sum of this many cells."""
+        rows = half_width(self.answer, self.places, deviation, cells)
+        return rows if self.answer.step == 1 else rows * float_upper(self.answer.step) * (1 + 2.0**-40)
 
     def range(self, **ends: tuple[Value, Value]) -> Estimates:
         """The number of rows whose values lie between two values of some columns, both included; with its interval.
@@ -272,7 +286,8 @@ class MarginalTable:
                 f"the column {show(min(unknown))}", f"the table has {', '.join(self.names)}", "Name one of them."
             )
         chosen = np.ix_(*(np.flatnonzero(vector) for vector in weights))
-        value = math.ldexp(float(self.cells[chosen].sum()), -self.answer.bits) if self.places else float(self.values)
+        whole = self.cells[chosen].sum() if self.places else self.cells
+        value = math.ldexp(float(whole), -self.answer.bits) * float(self.answer.step)
         deviation = math.sqrt(self.answer.allocation.spread(self.places, weights)) * (1 + 2.0**-40) / self.answer.unit
         if self.answer.unbiased is not None:
             before = self.answer.unbiased.at(self.places).range(**ends)
@@ -295,8 +310,9 @@ class MarginalTable:
         """The values of the columns, cell by cell."""
         return list(itertools.product(*(self.answer.columns[i].values for i in self.places)))
 
-    def to_answer(self, count: str = "n") -> Answer:
-        """The table as an answer of rows, with a column for the count."""
+    def to_answer(self, count: str | None = None) -> Answer:
+        """The table as an answer of rows, with a column for the count (`n`) or the sum (`total`)."""
+        count = count or ("n" if self.answer.summed is None else "total")
         keys, flat_cells = self.keys, self.values.ravel()
         columns: list[KeyColumn | EstimateColumn] = [
             KeyColumn(name, tuple(key[k] for key in keys)) for k, name in enumerate(self.names)

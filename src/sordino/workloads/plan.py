@@ -30,15 +30,17 @@ from sordino.plan.sensitivity import WEIGHT
 from sordino.plan.statement import Statement
 from sordino.privacy.exact import Number, four_digits, positive, readable, show
 from sordino.privacy.loss import largest_mu
+from sordino.privacy.neighbors import Neighbors
 from sordino.query import tree
 from sordino.query.dataset import Dataset
 from sordino.query.front.python import Question
-from sordino.query.front.terms import ColumnLike, condition_tree
+from sordino.query.front.sql import parse
+from sordino.query.front.terms import ColumnLike, condition_tree, term_tree
 from sordino.query.front.text import sql_text
 from sordino.workloads.allocation import Allocation, ColumnSet, allocate
 from sordino.workloads.contrasts import Kind
 from sordino.workloads.counts import Counting, counting, largest_sets
-from sordino.workloads.domain import WorkloadColumn, bind_columns, named_columns
+from sordino.workloads.domain import SummedColumn, WorkloadColumn, bind_columns, bind_sum, named_columns, places_of
 from sordino.workloads.marginals import Marginals, PublicColumn
 from sordino.workloads.public_facts import PublicFacts, public_facts
 
@@ -63,6 +65,7 @@ class MarginalsOffer(TypedDict, total=False):
     tables: Sequence[Sequence[str]]
     table: str | Question
     where: ColumnLike
+    sum: ColumnLike
     weights: Weights
     ranges: Sequence[str]
     prefixes: Sequence[str]
@@ -90,6 +93,7 @@ class MarginalsPlan:
     offer: str
     budget: BudgetShare
     facts: PublicFacts
+    summed: SummedColumn | None = None
 
     @property
     def charge(self) -> Charge:
@@ -133,6 +137,11 @@ class MarginalsPlan:
         return promise(self.whose, self.epsilon, self.delta)
 
     @property
+    def step(self) -> Fraction:
+        """The unit of the numbers: a row, or a step of what is summed."""
+        return Fraction(1) if self.summed is None else self.summed.grid.step
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the answer should know about its numbers."""
         notes = ["All tables agree: every sum over a column is the other table, exactly. Numbers are unbiased, may be "
@@ -142,10 +151,13 @@ class MarginalsPlan:
                 f"Bounded: in all tables together each person counts as at most {self.rows:,} rows. "
                 "Intervals cover the noise, not what bounding changes."
             )
+        if self.summed is not None:
+            notes.append(f"Sums of {self.summed.name}, of which each row's value counts from {self.summed.limits}; rows "
+                         "without a value add nothing.")  # fmt: skip
         if self.facts.tables:
             notes.append("Public totals were taken as they were declared: nothing was spent on them, and no interval tells "
                          "whether they are true.")  # fmt: skip
-        if self.facts.impossible is not None:
+        if self.facts.impossible:
             notes.append("Cells that cannot occur were made zero after the noise; intervals are those of before, which hold "
                          "and are wider than need be.")  # fmt: skip
         if any(None not in column.values for column in self.columns):
@@ -159,7 +171,7 @@ class MarginalsPlan:
         kept = {table: counts[table] for table in largest_sets(self.asked)}
         return Marginals(
             columns, self.asked, kept, self.bits, self.allocation.precision, self.unit, self.shift, self.confidence,
-            self.promise, (*self.notes, *notes),
+            self.promise, (*self.notes, *notes), step=self.step, summed=None if self.summed is None else self.summed.name,
         )  # fmt: skip
 
     @cached_property
@@ -185,6 +197,8 @@ class MarginalsPlan:
         for column in self.columns:
             asked = "" if column.kind == "cells" else f", for {column.kind}"
             lines.append(f"  column       {column.name}: {len(column.values):,} values{asked}")
+        if self.summed is not None:
+            lines.append(f"  sums         {self.summed.name}, each row from {self.summed.limits}")
         cells = sum(math.prod(len(self.columns[i].values) for i in table) for table in self.asked)
         lines.append(f"  tables       {len(self.asked):,} with {cells:,} cells, from one pass over the rows")
         shown = list(self.errors().items())
@@ -226,7 +240,7 @@ def usable_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
 def rows_of(
     dataset: Dataset, table: str | Question | None, where: tree.Expression | None = None
 ) -> tuple[Asked, tree.Query]:
-    """The rows of one protected table, or those that a question derives from tables; and the question for them."""
+    """The rows of one protected table, or those that a question or a SELECT makes of tables; and the question for them."""
     if isinstance(table, Question):
         derived = table.rows
         if derived.items or derived.keys is not None or derived.distinct:
@@ -242,8 +256,14 @@ def rows_of(
             raise InvalidInput("a workload without a table", rule, f"Pass table=, one of {', '.join(protected)}.")
         table = protected[0]
     if not isinstance(table, str):
-        hint = "Pass 'visits' or the like, or rows such as session.table('visits').per_person(...)."
+        hint = "Pass 'visits' or the like, a SELECT, or rows such as session.table('visits').per_person(...)."
         raise InvalidInput(f"table={show(table)}", "a table is named by a text", hint)
+    if table.lstrip()[:6].upper() == "SELECT":
+        made = parse(f"SELECT COUNT(*) AS n FROM ({table}) AS derived")  # noqa: S608  a closed tree, of which only rows stay
+        if not isinstance(made.source, tree.Subquery) or made != tree.Query(made.source, made.outputs):
+            raise InvalidInput(f"table={show(table)}", "it is one SELECT", "Leave out brackets that do not belong to it.")
+        query = tree.Query(made.source, (), where)
+        return ask(query, dataset), query
     query = tree.Query(tree.Table(find("table", table, dataset.tables, "")), (), where)
     return ask(query, dataset), query
 
@@ -290,6 +310,7 @@ def plan_marginals(
     facts: Mapping[Any, Any] | None = None,
     zeros: Sequence[Mapping[str, Any]] = (),
     equal: Sequence[Sequence[str]] = (),
+    summed: tree.Expression | None = None,
 ) -> MarginalsPlan:
     """The plan of a workload: all tables of `ways` columns, or the given ones, at a cost."""
     if cost.epsilon is None:
@@ -309,20 +330,25 @@ def plan_marginals(
     mu = usable_mu(cost.epsilon, delta)
     contrasts = [column.contrasts for column in bound]
     largest = largest_sets(asked)
+    value = None if summed is None else bind_sum(summed, rows)
+    if value is not None:
+        _expect_summable(value, rows.whose, facts)
     known = public_facts(bound, asked, largest, facts, zeros, equal, single=rows.whose.by_row)
     kinds_of = [c.kind for c in bound]
-    found = allocate(contrasts, kinds_of, given, rows.whose.neighbors, most * unit, mu, known.tables)
+    reach = most * unit * (1 if value is None else value.largest)
+    found = allocate(contrasts, kinds_of, given, rows.whose.neighbors, reach, mu, known.tables)
     if not found.precision:
         raise InvalidInput("facts=", "all tables are public already", "Ask for a table that is not.")
-    count = counting(rows, bound, largest, most)
+    count = counting(rows, bound, largest, most, None if value is None else value.steps)
     listed = None if ways is not None else [tuple(names[i] for i in table) for table in asked]
-    question = _text(source, columns, listed or ways or 0, given, kinds or {})
-    if known.tables or known.impossible is not None:
+    aggregate = tree.Aggregate("count") if summed is None else tree.Aggregate("sum", (summed,))
+    question = _text(source, columns, listed or ways or 0, given, kinds or {}, aggregate)
+    if known.tables or known.impossible:
         question += f" GIVEN {show((facts, list(zeros), list(equal)))} {_digest(known)}"
     charge = charge_of(found.mu_squared)
     return MarginalsPlan(
         rows.whose, bound, asked, found, count, cost.epsilon, delta, cost.confidence, most, question, str(cost),
-        BudgetShare.of(charge, meter), known,
+        BudgetShare.of(charge, meter), known, value,
     )  # fmt: skip
 
 
@@ -356,7 +382,18 @@ def plan_workload(
         ways=asked.get("ways"), tables=asked.get("tables"), weights=asked.get("weights"),
         kinds=asked_kinds(asked.get("ranges", ()), asked.get("prefixes", ())),
         facts=asked.get("facts"), zeros=asked.get("zeros", ()), equal=asked.get("equal", ()),
+        summed=None if asked.get("sum") is None else term_tree(asked["sum"]),
     )  # fmt: skip
+
+
+def _expect_summable(value: SummedColumn, whose: Whose, facts: Any) -> None:
+    """Refuse sums of which the bounds of residuals.md do not speak, and public totals, which are counts."""
+    if whose.neighbors is Neighbors.REPLACE and value.grid.first < 0:
+        rule = "a sum in many tables needs values from 0 on where persons are replaced"
+        raise InvalidInput(f"sum of {value.name}", rule, f"Ask for GREATEST({value.name}, 0), or for single tables.")
+    if facts:
+        rule = "public totals are counts of rows, and these tables hold sums"
+        raise InvalidInput("facts=", rule, "Leave out facts, or sum=.")
 
 
 def _asked(names: Sequence[str], ways: Any, tables: Any) -> tuple[ColumnSet, ...]:
@@ -366,7 +403,7 @@ def _asked(names: Sequence[str], ways: Any, tables: Any) -> tuple[ColumnSet, ...
         raise InvalidInput(f"ways={show(ways)}, tables={show(tables)}", "a workload has either ways or tables", hint)
     if ways is not None:
         if isinstance(ways, bool) or not isinstance(ways, int) or not 0 <= ways <= len(names):
-            rule = f"there are {len(names)} columns, so that ways is a whole number from 0 to {len(names)}"
+            rule = f"ways is a whole number from 0 to the number of columns, here {len(names)}"
             raise InvalidInput(f"ways={show(ways)}", rule, f"Pass ways={min(2, len(names))}, for example.")
         if math.comb(len(names), ways) > _MOST_TABLES:
             rule = f"at most {_MOST_TABLES:,} tables can be asked for; these are {math.comb(len(names), ways):,}"
@@ -378,10 +415,9 @@ def _asked(names: Sequence[str], ways: Any, tables: Any) -> tuple[ColumnSet, ...
         raise TooLarge(f"{len(tables):,} tables", f"at most {_MOST_TABLES:,} can be asked for", "Ask for fewer.")
     found: dict[ColumnSet, None] = {}
     for table in tables:
-        own = (table,) if isinstance(table, str) else tuple(table)
-        places = [names.index(find("column", name, names, "")) for name in own]
+        places = places_of(names, table, "tables")
         if len(set(places)) < len(places):
-            raise InvalidInput(f"the table {show(list(own))}", "a column is named twice", "Name each column once.")
+            raise InvalidInput(f"the table {show(list(table))}", "a column is named twice", "Name each column once.")
         found[tuple(sorted(places))] = None
     return tuple(sorted(found, key=lambda one: (len(one), one)))
 
@@ -417,10 +453,9 @@ def _weights(
     if not isinstance(given, Mapping):
         raise InvalidInput(f"weights={show(given)}", "weights are numbers by table", 'Pass weights={("age", "sex"): 4}.')
     for key, weight in given.items():
-        own = (key,) if isinstance(key, str) else tuple(key)
-        places = tuple(sorted(names.index(find("column", name, names, "")) for name in own))
+        places = tuple(sorted(places_of(names, key, "weights")))
         if places not in found:
-            raise InvalidInput(f"the weight of {show(list(own))}", "no such table is asked for", "Name a table that is.")
+            raise InvalidInput(f"the weight of {show(key)}", "no such table is asked for", "Name a table that is.")
         found[places] = _weight(weight)
     return found
 
@@ -435,7 +470,7 @@ def _weight(given: Any) -> float:
 def _digest(known: PublicFacts) -> str:
     """Tells facts apart whose text is cut."""
     parts = [repr((table, counts.tolist())) for table, counts in sorted(known.tables.items())]
-    parts.append(repr(None if known.impossible is None else known.impossible.tolist()))
+    parts += [repr((table, mask.tolist())) for table, mask in known.impossible.items()]
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
@@ -445,9 +480,10 @@ def _text(
     tables: Sequence[tuple[str, ...]] | int,
     weights: Mapping[ColumnSet, float],
     kinds: Mapping[str, Kind],
+    aggregate: tree.Aggregate,
 ) -> str:
     """The question as one text, for the ledger."""
-    count = tree.Output("n", tree.Aggregate("count"))
+    count = tree.Output("n", aggregate)
     keys = tuple(columns.values())
     outputs = tuple(tree.Output(name, value) for name, value in columns.items())
     base = sql_text(replace(source, outputs=(*outputs, count), keys=keys))

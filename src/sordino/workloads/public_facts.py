@@ -7,6 +7,7 @@ best for it. None of it reads data: whether facts are true is the owner's word, 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,21 +19,27 @@ from sordino.errors import InvalidInput, TooLarge
 from sordino.plan.names import find
 from sordino.privacy.exact import show
 from sordino.workloads.allocation import Allocation, ColumnSet, below
-from sordino.workloads.domain import WorkloadColumn
+from sordino.workloads.consistent import estimates
+from sordino.workloads.domain import WorkloadColumn, places_of
 
 __all__ = ["PublicFacts", "no_facts", "public_facts"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 _MOST_ZEROS, _MOST_COUNT = 3000, 2**50
 
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """Known tables, and the cells of the largest table that cannot occur (None where there are none)."""
+    """Known tables, and of the largest tables those cells that cannot occur.
+
+    `pivots` is for each column the place of a value that no zero names, where several tables are asked for.
+    """
 
     tables: Mapping[ColumnSet, Ints]
-    impossible: npt.NDArray[np.bool_] | None
+    impossible: Mapping[ColumnSet, Bools]
+    pivots: tuple[int, ...] = ()
 
     def known(self, part: ColumnSet) -> Ints | None:
         """The counts of a set of columns, if they are public."""
@@ -41,39 +48,53 @@ class PublicFacts:
                 return np.asarray(counts.sum(axis=tuple(k for k, i in enumerate(table) if i not in part)))
         return None
 
-    def projected(self, allocation: Allocation, table: ColumnSet, best: Floats) -> Floats:
-        """The best estimate of the largest table, given that some cells are zero (facts.md, Theorem 2)."""
-        if self.impossible is None:
-            return best
-        cells = np.argwhere(self.impossible)
-        rows = [_covariances(allocation, table, tuple(cell)) for cell in cells.tolist()]
-        across = np.array([row[tuple(cells.T)] for row in rows])
-        moves = np.linalg.lstsq(across, best[tuple(cells.T)], rcond=None)[0]
-        found = best - np.tensordot(moves, np.array(rows), axes=1)
-        found[self.impossible] = 0.0
-        return np.asarray(found, np.float64)
+    def zero(self, part: ColumnSet) -> Bools | None:
+        """The cells of a set of columns that cannot occur, if there are some."""
+        found = [mask.all(axis=tuple(k for k, i in enumerate(table) if i not in part))
+                 for table, mask in self.impossible.items() if set(part) <= set(table)]  # fmt: skip
+        return np.logical_or.reduce(found) if found else None
+
+    def projected(self, allocation: Allocation, residuals: Mapping[ColumnSet, Floats]) -> dict[ColumnSet, Floats]:
+        """The residuals of the best estimate, given that some cells are zero (facts.md, Theorem 2)."""
+        cells = [(table, np.argwhere(mask)) for table, mask in self.impossible.items()]
+        across = np.block([[_covariances(allocation, one, other) for other in cells] for one in cells])
+        noisy = [estimates(allocation.columns, residuals, table)[tuple(places.T)] for table, places in cells]
+        moves = np.linalg.lstsq(across, np.concatenate(noisy), rcond=None)[0]
+        ends = np.cumsum([len(places) for _, places in cells])[:-1]
+        found = dict(residuals)
+        for (table, places), own in zip(cells, np.split(moves, ends), strict=True):
+            spread = np.zeros([allocation.columns[i].size for i in table])
+            spread[tuple(places.T)] = own
+            for part in below([table]):
+                if part not in allocation.precision:
+                    continue
+                moved = np.asarray(spread.sum(axis=tuple(k for k, i in enumerate(table) if i not in part)))
+                for axis in range(len(part)):
+                    moved = moved - moved.mean(axis=axis, keepdims=True)
+                outside = math.prod(allocation.columns[i].size for i in table if i not in part)
+                found[part] = found[part] - moved / (float(allocation.precision[part].ravel()[0]) * outside)
+        return found
 
 
-def _covariances(allocation: Allocation, table: ColumnSet, cell: tuple[int, ...]) -> Floats:
-    """The covariances of one cell's noise with those of all cells of a table; columns are flat."""
-    sizes = [allocation.columns[i].size for i in table]
-    found = np.zeros(sizes)
-    for part in below([table]):
+def _covariances(allocation: Allocation, one: tuple[ColumnSet, Ints], other: tuple[ColumnSet, Ints]) -> Floats:
+    """The covariances of the noise of some cells of one table with that of some of another; columns are flat."""
+    (first, places), (second, others) = one, other
+    found = np.zeros((len(places), len(others)))
+    for part in below([tuple(i for i in first if i in second)]):
         if part not in allocation.precision:
             continue
-        term = np.full((), 1 / float(allocation.precision[part].ravel()[0]))
-        for k, i in enumerate(table):
-            vector = np.full(sizes[k], -1 / sizes[k]) if i in part else np.full(sizes[k], 1 / sizes[k] ** 2)
-            if i in part:
-                vector[cell[k]] += 1
-            term = np.multiply.outer(term, vector)
+        outside = math.prod(allocation.columns[i].size for table in (first, second) for i in table if i not in part)
+        term: Any = 1 / (float(allocation.precision[part].ravel()[0]) * outside)
+        for i in part:
+            same = places[:, first.index(i)][:, None] == others[:, second.index(i)][None]
+            term = term * (same - 1 / allocation.columns[i].size)
         found += term
     return found
 
 
 def no_facts() -> PublicFacts:
     """Nothing is known."""
-    return PublicFacts({}, None)
+    return PublicFacts({}, {})
 
 
 def public_facts(
@@ -101,14 +122,17 @@ def public_facts(
         tables[places] = _counts(columns, places, given, counts)
     _expect_agreement(tables, names)
     impossible = _impossible(columns, names, largest, zeros or (), equal or ())
-    if impossible is not None:
+    for table, mask in impossible.items():
         for places, counts in tables.items():
-            axes = tuple(k for k, i in enumerate(largest[0]) if i not in places)
-            if np.any((counts > 0) & impossible.all(axis=axes)):
+            if not set(places) <= set(table):
+                continue
+            axes = tuple(k for k, i in enumerate(table) if i not in places)
+            if np.any((counts > 0) & mask.all(axis=axes)):
                 what = ", ".join(names[i] for i in places)
                 rule = "a public total is above zero where no combination can occur"
                 raise InvalidInput(f"facts about {what}", rule, "Take back one of the two facts.")
-    return PublicFacts(tables, impossible)
+    several = bool(impossible) and len(largest) > 1
+    return PublicFacts(tables, impossible, _pivots(columns, zeros) if several else ())
 
 
 def _mapping(name: str, given: Any) -> Mapping[Any, Any]:
@@ -119,8 +143,7 @@ def _mapping(name: str, given: Any) -> Mapping[Any, Any]:
 
 
 def _places(names: Sequence[str], given: Any) -> ColumnSet:
-    own = () if given == () else (given,) if isinstance(given, str) else tuple(given)
-    places = tuple(names.index(find("column", name, names, "")) for name in own)
+    places = tuple(places_of(names, given, "facts"))
     if list(places) != sorted(set(places)):
         rule = f"columns are named once, in the order of the workload: {', '.join(names)}"
         raise InvalidInput(f"facts about {show(given)}", rule, "Put them into that order.")
@@ -165,33 +188,76 @@ def _expect_agreement(tables: Mapping[ColumnSet, Ints], names: Sequence[str]) ->
 
 def _impossible(
     columns: Sequence[WorkloadColumn], names: Sequence[str], largest: Sequence[ColumnSet], zeros: Any, equal: Any
-) -> npt.NDArray[np.bool_] | None:
-    """The cells of the one largest table that cannot occur."""
-    if not zeros and not equal:
-        return None
-    if len(largest) != 1:
-        rule = f"zeros and equalities are used where one table holds all others, and here there are {len(largest)}"
-        raise InvalidInput("zeros= or equal=", rule, "Ask for that table as well: tables=[[...all columns...], ...].")
-    if any(columns[i].kind != "cells" for i in largest[0]):
+) -> dict[ColumnSet, Bools]:
+    """The cells of each of the largest tables that cannot occur; tables without any are left out."""
+    if equal and len(largest) != 1:
+        rule = f"equal columns are used where one table holds all others, and here there are {len(largest)}"
+        raise InvalidInput("equal=", rule, "Leave out one of two equal columns: its tables are those of the other.")
+    known: list[dict[int, int]] = []
+    for zero in _listed("zeros", zeros, 'Pass zeros=[{"sex": "m", "pregnant": True}].'):
+        known.append(_pattern(columns, names, zero))
+        if not any(set(known[-1]) <= set(table) for table in largest):
+            rule = "no table of the workload holds these columns"
+            raise InvalidInput(f"zeros about {', '.join(zero)}", rule, "Ask for a table that does, or leave them out.")
+    same = [places_of(names, pair, "equal") for pair in _listed("equal", equal, 'Pass equal=[("region", "again")].')]
+    if any(len(set(pair)) != 2 for pair in same):
+        raise InvalidInput(f"equal={show(equal)}", "two different columns are equal", 'Pass equal=[("region", "again")].')
+    if any(not set(pair) <= set(largest[0]) for pair in same):
+        rule = "no table of the workload holds both columns"
+        raise InvalidInput(f"equal={show(equal)}", rule, "Ask for a table that does, or leave it out.")
+    found = {}
+    for table in largest:
+        mask = np.zeros([len(columns[i].values) for i in table], bool)
+        for pattern in known:
+            if set(pattern) <= set(table):
+                mask[tuple(pattern.get(i, slice(None)) for i in table)] = True
+        for pair in same:
+            one, other = pair
+            grids = np.meshgrid(*(np.arange(n) for n in mask.shape), indexing="ij")
+            values = [np.array([show(v) for v in columns[i].values])[grids[table.index(i)]] for i in (one, other)]
+            mask |= values[0] != values[1]
+        if mask.all():
+            raise InvalidInput("zeros= and equal=", "no combination of values is left", "Take some of them back.")
+        if mask.any():
+            found[table] = mask
+    if any(columns[i].kind != "cells" for table in found for i in table):
         raise InvalidInput("zeros= or equal=", "they are used for cells, not for ranges", "Leave out ranges and prefixes.")
-    (table,) = largest
-    mask = np.zeros([len(columns[i].values) for i in table], bool)
-    for zero in zeros:
-        index: list[Any] = [slice(None)] * len(table)
-        for name, value in _mapping("zeros", zero).items():
-            place = names.index(find("column", name, names, ""))
-            if place not in table or value not in columns[place].values:
-                raise InvalidInput(f"zeros: {name} = {show(value)}", "it is not a value of the workload", "Leave it out.")
-            index[table.index(place)] = columns[place].values.index(value)
-        mask[tuple(index)] = True
-    for pair in equal:
-        one, other = (names.index(find("column", name, names, "")) for name in pair)
-        grids = np.meshgrid(*(np.arange(n) for n in mask.shape), indexing="ij")
-        values = [np.array([show(value) for value in columns[i].values])[grids[table.index(i)]] for i in (one, other)]
-        mask |= values[0] != values[1]
-    if mask.all():
-        raise InvalidInput("zeros= and equal=", "no combination of values is left", "Take some of them back.")
-    if mask.sum() > _MOST_ZEROS or mask.sum() * mask.size > 2**27:
-        rule = f"at most {_MOST_ZEROS:,} cells can be known to be zero; these are {int(mask.sum()):,} of {mask.size:,}"
+    count = sum(int(mask.sum()) for mask in found.values())
+    if count > _MOST_ZEROS:
+        rule = f"at most {_MOST_ZEROS:,} cells can be known to be zero; these are {count:,}"
         raise TooLarge("zeros= or equal=", rule, "Leave one of two equal columns out, or use fewer columns.")
-    return mask
+    return found
+
+
+def _listed(name: str, given: Any, hint: str) -> Sequence[Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidInput(f"{name}={show(given)}", "it is a list", hint)
+    return given
+
+
+def _pattern(columns: Sequence[WorkloadColumn], names: Sequence[str], zero: Any) -> dict[int, int]:
+    """The places of the columns and values of a combination that cannot occur."""
+    if not isinstance(zero, Mapping) or not zero:
+        rule = "a combination that cannot occur is values by column"
+        raise InvalidInput(f"zeros: {show(zero)}", rule, 'Pass zeros=[{"sex": "m", "pregnant": True}].')
+    found = {}
+    for name, value in zero.items():
+        place = names.index(find("column", name, names, ""))
+        if value not in columns[place].values:
+            raise InvalidInput(f"zeros: {name} = {show(value)}", "it is not a value of the workload", "Leave it out.")
+        found[place] = columns[place].values.index(value)
+    return found
+
+
+def _pivots(columns: Sequence[WorkloadColumn], zeros: Any) -> tuple[int, ...]:
+    """For each column the place of the last value that no zero names."""
+    found = []
+    for column in columns:
+        named = {zero[column.name] for zero in zeros if column.name in zero}
+        free = [place for place, value in enumerate(column.values) if value not in named]
+        if not free:
+            rule = "where several tables are asked for, each column needs a value that no zero names"
+            hint = "Take back some zeros, or ask for one table that holds all others."
+            raise InvalidInput(f"zeros about all values of {column.name}", rule, hint)
+        found.append(free[-1])
+    return tuple(found)

@@ -46,7 +46,7 @@ def noise_of(plan: MarginalsPlan) -> ScaledGaussian:
 
 def exact_contrasts(plan: MarginalsPlan, counts: dict[ColumnSet, Ints]) -> Ints:
     """The contrasts of exact counts in steps of the lattice, one set of columns after another."""
-    total = int(next(iter(counts.values())).sum()) << plan.shift
+    total = max(int(np.abs(table).sum()) for table in counts.values()) << plan.shift
     found = []
     for part in plan.allocation.precision:
         columns = [plan.allocation.columns[i] for i in part]
@@ -76,10 +76,13 @@ def _published(plan: MarginalsPlan, noisy: Ints) -> Mapping[ColumnSet, Ints]:
             for axis, column in enumerate(columns):
                 known = column.of(known, axis)
             residuals[part] = residual(columns, np.asarray(known, np.float64))
-    if plan.facts.impossible is None:
-        return agreeing(every, residuals, plan.asked, plan.bits)
+    facts = plan.facts
+    if facts.impossible:
+        residuals = facts.projected(plan.allocation, residuals)
+    if not facts.impossible or len(plan.counting.tables) > 1:
+        return agreeing(every, residuals, plan.asked, plan.bits, facts.zero, facts.pivots)
     (largest,) = plan.counting.tables
-    best = plan.facts.projected(plan.allocation, largest, estimates(every, residuals, largest))
+    best = np.where(facts.impossible[largest], 0.0, estimates(every, residuals, largest))
     return sums_of(largest, np.rint(np.ldexp(best, plan.bits)).astype(np.int64))
 
 

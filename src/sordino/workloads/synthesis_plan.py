@@ -199,9 +199,10 @@ class SynthesisPlan:
         pairs, share = len(self.first.tables), self.shares
         least, most, scores = (four_digits(100 * x) for x in (share.least, share.most, share.scores))
         lines.append(f"  measures     every column, for {least} to {most} % of the price")
-        lines.append(f"  selects      among {pairs:,} pairs by their distance to the model, for {scores} %, once or twice")
+        lines.append(f"  selects      some of all pairs by their distance to the model, for {scores} %, once or twice")
         lines.append("  measures     the tables that were selected, for the rest")
-        judged = f"{len(self.columns)} columns, {pairs:,} pairs and {len(self.triples)} triples"
+        numbers = ((len(self.columns), "column"), (pairs, "pair"), (len(self.triples), "triple"))
+        judged = ", ".join(f"{number:,} {word}{'s' * (number > 1)}" for number, word in numbers if number)
         lines.append(f"  judges       the rows by the errors of {judged}, for {four_digits(100 * share.report)} %")
         lines.append(f"  rows         {'as many as there are, about' if self.rows is None else format(self.rows, ',')}")
         grade = f"epsilon {readable(self.epsilon)} and delta {four_digits(self.delta)}"
@@ -270,7 +271,7 @@ def _names(asked: Any, declared: Mapping[str, Any]) -> list[str]:
         raise InvalidInput(f"columns={show(names)}", "each column is named once, and there is one", "Name some columns.")
     if len(names) > _MOST_COLUMNS:
         rule = f"at most {_MOST_COLUMNS} columns can be modelled together; these are {len(names)}"
-        raise TooLarge(f"{len(names)} columns", rule, "Pass columns= with those that you need.")
+        raise TooLarge(f"{len(names)} columns", rule, "Name those that you need.")
     return names
 
 
@@ -296,7 +297,7 @@ def _column(name: str, kind: Type, rows: Asked) -> SyntheticColumn:
     match kind:
         case Text(values=None):
             rule = "synthetic rows need all values of a text to be declared"
-            hint = f'Declare {name} = {{ type = "category", values = [...] }}, or pass columns= without it.'
+            hint = f'Declare {name} = {{ type = "category", values = [...] }}, or name the columns that you want.'
             raise InvalidInput(f"the column {show(name)}", rule, hint)
         case Text() | Truth():
             return _listed(name, "text" if isinstance(kind, Text) else "bool", own, rows)
@@ -318,7 +319,7 @@ def _column(name: str, kind: Type, rows: Asked) -> SyntheticColumn:
             span = (kind.upper - kind.lower) // (timedelta(days=1) if unit == "day" else timedelta(minutes=1))
             if kind.lower in (FIRST_DAY, FIRST_MOMENT) or kind.upper in (LAST_DAY, LAST_MOMENT):
                 rule = "the first and the last day must be declared"
-                raise InvalidInput(f"the column {show(name)}", rule, "Declare min and max, or pass columns= without it.")
+                raise InvalidInput(f"the column {show(name)}", rule, "Declare min and max, or name other columns.")
             since = tree.Call("date_diff", (tree.Literal(unit), tree.Literal(kind.lower), own))
             many = -(-(span + 1) // min(span + 1, _FEW_VALUES if span < _FEW_VALUES else _BUCKETS))
             place = tree.Call("bucket", (since, tree.Literal(many)))
@@ -326,7 +327,7 @@ def _column(name: str, kind: Type, rows: Asked) -> SyntheticColumn:
             made = _bucketed(name, wide, place, rows, Fraction(0), Fraction(1), span + 1, Fraction(many))
             return replace(made, origin=kind.lower)
     rule = "the first and the last value must be declared"
-    raise InvalidInput(f"the column {show(name)}", rule, f"Declare min and max of {name}, or pass columns= without it.")
+    raise InvalidInput(f"the column {show(name)}", rule, f"Declare min and max of {name}, or name other columns.")
 
 
 def _plain(width: Fraction) -> int | Fraction:

@@ -78,15 +78,14 @@ class QualityReport:
 
     def __str__(self) -> str:
         lines = []
-        for count, word in ((1, "columns"), (2, "pairs"), (3, "triples")):
+        for count, word in ((1, "column"), (2, "pair"), (3, "triple")):
             own = self.ways(count)
             if own:
                 good, poor = (sum(one.verdict == v for one in own) for v in ("good", "poor"))
                 half = max(one.high - one.error for one in own)
                 mean = four_digits(max(self.mean(count) or 0.0, 0.0))
-                lines.append(
-                    f"{len(own)} {word}: mean error {mean} (each ± {four_digits(half)}); {good} good, {poor} poor"
-                )  # fmt: skip
+                tables = f"{len(own)} {word}{'s' * (len(own) > 1)}"
+                lines.append(f"{tables}: mean error {mean} (each ± {four_digits(half)}); {good} good, {poor} poor")
         worst = sorted(self.tables, key=lambda one: -one.error)[:5]
         lines.append(
             "Do not rely on: " + ("; ".join(" x ".join(one.columns) for one in worst if one.verdict != "good") or "-")
