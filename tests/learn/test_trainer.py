@@ -330,7 +330,7 @@ def test_steps_that_a_crash_loses_stay_spent(tmp_path: Path, monkeypatch: pytest
     stopping(monkeypatch, 2)
     with pytest.raises(_Stop):
         first.train(file, save_every=2, progress=False)
-    first._payments.open_stretch(first._mark, 4)  # begun, and the machine goes down
+    first._paying.open_stretch(first._mark, 4)  # begun, and the machine goes down
     first.ledger.close()
     second = trainer(ledger=place, budget=budget).resume(file)
     assert second._mark.step == 4
