@@ -38,9 +38,10 @@ def begun_alone(folder: Path) -> Any:
         return sampled(*asked)
 
     made = trainer(None, steps=6, ledger=folder / "runs.ledger", budget=so.Budget(4, 1e-4))
-    with pytest.MonkeyPatch.context() as changes, pytest.raises(_Stop):
+    with pytest.MonkeyPatch.context() as changes:
         changes.setattr(trainer_module, "sampled", draw)
-        made.train(folder / "run.pt", progress=False)
+        with pytest.raises(_Stop):
+            made.train(folder / "run.pt", progress=False)
     spent = made.ledger.spent
     made.ledger.close()
     return spent
@@ -68,7 +69,7 @@ def first(folder: Path) -> dict[str, Any]:
             result = whole.train(progress=False)
         correlated.train(progress=False)
         refused = [refusal(folder, group), refusal(folder, group)]
-        settings = {"ledger": folder / "runs.ledger", "budget": so.Budget(4, 1e-4)}
+        settings: dict[str, Any] = {"ledger": folder / "runs.ledger", "budget": so.Budget(4, 1e-4)}
         continued = trainer(group, steps=6, **settings).resume(folder / "run.pt")
         continued.train(folder / "run.pt", progress=False)
         spent = continued.ledger.spent
