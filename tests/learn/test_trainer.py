@@ -298,6 +298,34 @@ def test_an_interrupted_run_continues_without_a_second_charge(tmp_path: Path, mo
     second.ledger.close()
 
 
+def test_a_step_that_is_interrupted_in_the_optimizer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its noisy sum may have moved a part of the model that the checkpoint holds: taken again, it would be one too many."""
+    place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
+    first = trainer(ledger=place, budget=budget)
+    step, releases = first.optimizer.step, list[int]()
+    noisy = GradientNoise.noisy
+
+    def counted(noise: GradientNoise, sums: Any) -> Any:
+        releases.append(1)
+        return noisy(noise, sums)
+
+    def interrupted() -> None:
+        step()
+        if len(releases) == 2:
+            raise _Stop
+
+    monkeypatch.setattr(GradientNoise, "noisy", counted)
+    monkeypatch.setattr(first.optimizer, "step", interrupted)
+    with pytest.raises(_Stop):
+        first.train(file, progress=False)
+    first.ledger.close()
+    second = trainer(ledger=place, budget=budget).resume(file)
+    assert second._mark.step == 2
+    second.train(file, progress=False)
+    assert len(releases) == second.plan.steps == 6
+    second.ledger.close()
+
+
 def test_a_checkpoint_is_continued_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two continuations would take the same steps twice on one charge."""
     place, file, copy = tmp_path / "runs.ledger", tmp_path / "run.pt", tmp_path / "copy.pt"
