@@ -82,6 +82,10 @@ class RunPlan:
         positive("epsilon", epsilon)
         first = RunPlan(steps, decimal_reading("rate", rate), Fraction(1), open_unit("delta", delta).lower,
                         Neighbors(neighbors), unit, bands)  # fmt: skip
+        ever = 1.0 if first.chance == 1 else -math.expm1(first.turns * math.log1p(-float(first.chance)))
+        if ever <= first.delta * (1 + Fraction(1, 10**6)):
+            rule = f"a unit is in any batch with a chance of {ever:.3g} only, so that no noise at all would keep the promise"
+            raise InvalidInput(f"delta={show(delta)}", rule, "Pass a delta far below one over the number of units.")
         return first.with_sigma(smallest_scale(lambda sigma: first.with_sigma(sigma).loss, epsilon=epsilon, delta=delta))
 
     def with_sigma(self, sigma: Fraction) -> RunPlan:

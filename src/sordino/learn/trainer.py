@@ -103,6 +103,7 @@ class Trainer:
         analyst: str | None = None,
         run: str | None = None,
     ) -> None:
+        _expect_pytorch(model, optimizer)
         self.model, self.optimizer, self._loss = model, optimizer, loss
         self._examples = Examples.of(data, persons, max_examples)
         self._group = ProcessGroup(group)
@@ -121,7 +122,7 @@ class Trainer:
         """How many units a batch holds on average, by the public size: what noisy sums are divided by."""
         if self._examples.units > MOST_UNITS:
             raise InvalidInput(f"{self._examples.units} units", f"at most {MOST_UNITS} can be summed", "Pass fewer.")
-        slots = max(1, min(int(physical_batch), 4096))
+        slots = min(_whole("physical_batch", physical_batch), 4096)
         self._sums = ClippedSums(model, float(clip), units=slots, per_unit=self._examples.per_unit)
         self._batches = GraphedSums(self._sums, self._losses)
         _expect_owned(optimizer, self._sums)
@@ -186,8 +187,11 @@ class Trainer:
         only = every.clone()
         only[1:] = False
         with _told("the model"):
-            calls, _ = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every))
+            calls, losses = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every))
             alone = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, only))[0]
+        if not bool(torch.isfinite(losses).all()):
+            rule = "it is not finite on made-up examples"
+            raise InvalidInput("this loss", rule, "Check model and loss on a few examples of your own first.")
         for call in (*calls, *alone):
             if len(call.into) != count or len(call.out_gradient) != count:
                 name = next(name for name, layer in self._sums.layers.items() if layer is call.layer)
@@ -209,12 +213,15 @@ class Trainer:
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None and not path.parent.is_dir():
             raise InvalidInput(f"checkpoint={show(str(path))}", "there is no such folder", "Create it first.")
+        if path is not None and path.is_dir():
+            raise InvalidInput(f"checkpoint={show(str(path))}", "it is a folder", "Name a file in it, such as run.pt.")
+        between = _whole("save_every", save_every)
         if self._receipt is None:
             self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
         if self._turns is None and self.plan.bands > 1 and self._group.first:
             self._turns = Turns.fresh(self.plan.bands, self._examples.units)
         self._group.equalize(self.model.state_dict().values())
-        every = self.plan.steps if path is None else max(1, int(save_every))
+        every = self.plan.steps if path is None else between
         self.model.train()
         with _bar(self.plan.steps, show=progress) as moved:
             while self._mark.step < self.plan.steps:
@@ -414,6 +421,23 @@ def _steps(steps: int | None, epochs: Number | None, rate: Fraction) -> int:
     if wanted <= 0 or rate <= 0:
         raise InvalidInput(f"epochs={show(epochs)}", "it must be greater than zero", "Pass epochs=10.")
     return max(1, math.ceil(wanted / rate))
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 100 or the like.")
+    return value
+
+
+def _expect_pytorch(model: Any, optimizer: Any) -> None:
+    """A model of PyTorch, and an optimizer that moves it by gradients alone."""
+    if not isinstance(model, torch.nn.Module):
+        rule = "the model must be a module of PyTorch"
+        raise InvalidInput(f"a model of type {type(model).__name__}", rule, "Pass torch.nn.Sequential(...) or the like.")
+    if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, torch.optim.LBFGS):
+        rule = "it must be an optimizer of PyTorch that takes one gradient a step"
+        hint = "Pass torch.optim.SGD(model.parameters(), lr=0.1), Adam or the like."
+        raise InvalidInput(f"an optimizer of type {type(optimizer).__name__}", rule, hint)
 
 
 def _expect_owned(optimizer: Any, sums: ClippedSums) -> None:
