@@ -79,6 +79,7 @@ class CorrelatedNoise:
         """Steps that were begun and lost: nothing of them is taken back."""
         for _ in range(min(step - self._step - 1, len(self.weights) - 1)):
             self._past.appendleft(None)
+        self._step = step - 1
 
     @property
     def _fine(self) -> int:
