@@ -158,7 +158,7 @@ def test_every_mechanism_has_its_proof_beside_it() -> None:
         assert "Theorem" in (folder / f"{name}.md").read_text()
     for name in ("protocols", "heavy_hitters", "repeated", "shuffled"):
         assert "Theorem" in (SOURCE / "local" / f"{name}.md").read_text()
-    for name in ("step", "gpu_noise", "stream"):
+    for name in ("step", "correlated_noise", "gpu_noise", "stream"):
         assert "Theorem" in (SOURCE / "learn" / f"{name}.md").read_text()
     for name in ("holdout", "statistical_queries", "transfer"):
         assert "Theorem" in (SOURCE / "adaptive" / f"{name}.md").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,19 @@ def test_the_right_trainer_passes() -> None:
         found = audit_training(trainer, epsilon=EPSILON, delta=DELTA, rate=RATE, canaries=300, ordinary=100)
         assert found.passed, str(found)
         assert found.epsilon_lower < EPSILON
+
+
+def test_noise_that_is_correlated_passes() -> None:
+    torch.set_num_threads(1)
+
+    def correlated(model: Any, optimizer: Any, loss: Any, x: Any, y: Any) -> None:
+        so.learn.Trainer(
+            model, optimizer, loss, (x, y), epsilon=EPSILON, delta=DELTA, steps=STEPS, rate=Fraction(1, 10), size=250,
+            physical_batch=64, bands=10,
+        ).train(progress=False)  # fmt: skip
+
+    found = audit_training(correlated, epsilon=EPSILON, delta=DELTA, canaries=300, ordinary=100)
+    assert found.passed, str(found)
 
 
 def test_the_bound_holds_for_randomized_response() -> None:

@@ -125,9 +125,16 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
         ({"clip": 0.0}, "clipped"),
         ({"clip": float("nan")}, "clipped"),
         ({"loss": nn.CrossEntropyLoss()}, "one number for each example"),
+        ({"loss": lambda out, y: CROSS_ENTROPY(out, y) * float("nan")}, "not finite on made-up examples"),
+        ({"rate": Fraction(1, 10**6), "batch_size": None}, "no noise at all would keep"),
         ({"persons": [1, 2]}, "one person for each"),
         ({"persons": np.zeros(COUNT)}, "must not come from the data"),
         ({"max_examples": 3}, "persons="),
+        ({"physical_batch": 0}, "above zero"),
+        ({"physical_batch": "a"}, "above zero"),
+        ({"model": 3}, "a module of PyTorch"),
+        ({"optimizer": None}, "one gradient a step"),
+        ({"optimizer": torch.optim.LBFGS(built("mlp", 1)[0].parameters())}, "one gradient a step"),
         ({"neighbors": "neighbours"}, "not a known neighbour relation"),
         ({"ledger": 3}, "must be a Ledger"),
         ({"ledger": "a.ledger"}, "budget="),
@@ -136,6 +143,34 @@ def test_persons_are_sampled_and_bounded_as_a_whole() -> None:
 def test_bad_input_is_refused_before_anything_is_spent(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         trainer(**settings)
+
+
+def test_places_for_checkpoints_are_tried_before_anything_is_spent(tmp_path: Path) -> None:
+    made = trainer()
+    for place, every, told in (
+        (tmp_path, 1, "a folder"), (tmp_path / "no" / "run.pt", 1, "no such folder"), (tmp_path / "run.pt", 0, "above zero"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match=told):
+            made.train(place, save_every=every)
+    assert made.ledger.spent.pure == 0
+
+
+def test_empty_samples_are_released_as_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each step's noise, whoever was in it; a step that were left out would tell that nobody was."""
+    made, seen = trainer(), list[Any]()
+    noisy = GradientNoise.noisy
+
+    def counted(noise: GradientNoise, sums: Any) -> Any:
+        seen.append(sums.copy())
+        return noisy(noise, sums)
+
+    monkeypatch.setattr(trainer_module, "sampled", lambda *_: np.zeros(0, np.int64))
+    monkeypatch.setattr(GradientNoise, "noisy", counted)
+    before = made.model[0].weight.clone()
+    made.train(progress=False)
+    assert len(seen) == 6
+    assert not np.any(seen)
+    assert not torch.equal(before, made.model[0].weight)
 
 
 def _tied() -> Any:
@@ -298,6 +333,34 @@ def test_an_interrupted_run_continues_without_a_second_charge(tmp_path: Path, mo
     second.ledger.close()
 
 
+def test_a_step_that_is_interrupted_in_the_optimizer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its noisy sum may have moved a part of the model that the checkpoint holds: taken again, it would be one too many."""
+    place, file, budget = tmp_path / "runs.ledger", tmp_path / "run.pt", so.Budget(4, 1e-4)
+    first = trainer(ledger=place, budget=budget)
+    step, releases = first.optimizer.step, list[int]()
+    noisy = GradientNoise.noisy
+
+    def counted(noise: GradientNoise, sums: Any) -> Any:
+        releases.append(1)
+        return noisy(noise, sums)
+
+    def interrupted() -> None:
+        step()
+        if len(releases) == 2:
+            raise _Stop
+
+    monkeypatch.setattr(GradientNoise, "noisy", counted)
+    monkeypatch.setattr(first.optimizer, "step", interrupted)
+    with pytest.raises(_Stop):
+        first.train(file, progress=False)
+    first.ledger.close()
+    second = trainer(ledger=place, budget=budget).resume(file)
+    assert second._mark.step == 2
+    second.train(file, progress=False)
+    assert len(releases) == second.plan.steps == 6
+    second.ledger.close()
+
+
 def test_a_checkpoint_is_continued_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two continuations would take the same steps twice on one charge."""
     place, file, copy = tmp_path / "runs.ledger", tmp_path / "run.pt", tmp_path / "copy.pt"
@@ -330,7 +393,7 @@ def test_steps_that_a_crash_loses_stay_spent(tmp_path: Path, monkeypatch: pytest
     stopping(monkeypatch, 2)
     with pytest.raises(_Stop):
         first.train(file, save_every=2, progress=False)
-    first._payments.open_stretch(first._mark, 4)  # begun, and the machine goes down
+    first._paying.open_stretch(first._mark, 4)  # begun, and the machine goes down
     first.ledger.close()
     second = trainer(ledger=place, budget=budget).resume(file)
     assert second._mark.step == 4

@@ -152,7 +152,7 @@ def training(name: str, batch: int, *, tf32: bool) -> dict[str, Any]:
     def private() -> None:
         sums.clear()
         graphed.add(x, y, used)
-        sums.set_gradients(noise, sums.step / batch)
+        sums.set_gradients(noise.noisy_tensor(sums.flat), sums.step / batch)
         optimizer.step()
 
     def without_noise() -> None:

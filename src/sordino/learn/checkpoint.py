@@ -6,7 +6,8 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sordino.errors import InvalidInput
 from sordino.learn.payment import Mark
 from sordino.learn.torch_extra import torch
 
-__all__ = ["load_checkpoint", "model_digest", "save_checkpoint"]
+__all__ = ["Checkpoint", "model_digest", "save_checkpoint"]
 
 
 def model_digest(model: Any) -> str:
@@ -30,10 +31,12 @@ def _digest(state: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
-def save_checkpoint(path: Path, model: Any, optimizer: Any, mark: Mark) -> None:
-    """Write the file whole, then put it in place."""
+def save_checkpoint(path: Path, model: Any, optimizer: Any, mark: Mark, secret: dict[str, Any] | None = None) -> None:
+    """Write the file whole, then put it in place; only its owner can read it."""
     facts = {"run": mark.run, "stretch": mark.stretch, "step": mark.step, "model": mark.model}
     kept = {"sordino": 1, "mark": facts, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    if secret is not None:
+        kept["secret"] = secret
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -47,23 +50,43 @@ def save_checkpoint(path: Path, model: Any, optimizer: Any, mark: Mark) -> None:
         raise
 
 
-def load_checkpoint(path: Path, model: Any, optimizer: Any) -> Mark:
-    """Put model and optimizer back; no code in the file is run."""
-    if not path.is_file():
-        raise InvalidInput(repr(str(path)), "there is no such file", "Pass the path that train() was given.")
-    try:
-        kept = torch.load(path, weights_only=True, map_location="cpu")
-        mark = Mark(**kept["mark"])
-        same = _digest(kept["model"]) == mark.model
-    except Exception as error:
-        rule = f"it is not a checkpoint ({type(error).__name__})"
-        raise InvalidInput(repr(str(path)), rule, "Pass the path that train() was given.") from None
-    if not same:
-        raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")
-    try:
-        model.load_state_dict(kept["model"])
-        optimizer.load_state_dict(kept["optimizer"])
-    except Exception as error:
-        rule = f"it is not a checkpoint of this model and optimizer ({type(error).__name__})"
-        raise InvalidInput(repr(str(path)), rule, "Build the trainer as for the run that wrote it.") from None
-    return mark
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What a file holds; `secret` is what only the process that adds noise needs."""
+
+    path: Path
+    mark: Mark
+    model: dict[str, Any]
+    optimizer: dict[str, Any]
+    secret: dict[str, Any] | None
+
+    @staticmethod
+    def read(path: Path) -> Checkpoint:
+        """Read a file; no code in it is run."""
+        if not path.is_file():
+            raise InvalidInput(repr(str(path)), "there is no such file", "Pass the path that train() was given.")
+        try:
+            kept = torch.load(path, weights_only=True, map_location="cpu")
+            found = Checkpoint(path, Mark(**kept["mark"]), kept["model"], kept["optimizer"], kept.get("secret"))
+            same = _digest(found.model) == found.mark.model
+        except Exception as error:
+            rule = f"it is not a checkpoint ({type(error).__name__})"
+            raise InvalidInput(repr(str(path)), rule, "Pass the path that train() was given.") from None
+        if not same:
+            raise InvalidInput(repr(str(path)), "its model is not the one it names", "Load the file as it was written.")
+        return found
+
+    def put_back(self, model: Any, optimizer: Any) -> None:
+        """Give model and optimizer what they had."""
+        with self.fitting():
+            model.load_state_dict(self.model)
+            optimizer.load_state_dict(self.optimizer)
+
+    @contextlib.contextmanager
+    def fitting(self) -> Iterator[None]:
+        """What fails inside is told as a file of another run."""
+        try:
+            yield
+        except Exception as error:
+            rule = f"it is not a checkpoint of this model and optimizer ({type(error).__name__})"
+            raise InvalidInput(repr(str(self.path)), rule, "Build the trainer as for the run that wrote it.") from None

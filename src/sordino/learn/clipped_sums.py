@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sordino.errors import InvalidInput
-from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise
+from sordino.learn.gradient_noise import CLIP_STEPS
 from sordino.learn.layers import Call, Piece, PlainVector, Rows, TokenRows, pieces_of, trainable_layers
 from sordino.learn.torch_extra import torch
 
@@ -188,14 +188,8 @@ class ClippedSums:
             self._sum(measured, *self._weights(measured))
         return losses
 
-    def set_gradients(self, noise: GradientNoise, factor: float) -> None:
-        """Release the sums with noise, and give each parameter its part, times `factor`, as the gradient."""
-        if self.flat.device.type == "cuda":
-            from sordino.learn.gpu_noise import GpuNoise
-
-            noisy = GpuNoise(noise).noisy(self.flat)
-        else:
-            noisy = torch.as_tensor(noise.noisy(self.flat.numpy()))
+    def set_gradients(self, noisy: Any, factor: float) -> None:
+        """Give each parameter its part of the released sums, times `factor`, as the gradient."""
         gradient = (noisy.double() * factor).float()
         parts = gradient.split([parameter.numel() for parameter in self.parameters.values()])
         for parameter, part in zip(self.parameters.values(), parts, strict=True):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sordino.learn.torch_extra import torch
 from sordino.mechanisms.gaussian import Gaussian
 
 __all__ = ["CLIP_STEPS", "MOST_UNITS", "GradientNoise"]
@@ -53,3 +55,11 @@ class GradientNoise(Gaussian):
         """The sums with noise."""
         released: npt.NDArray[np.int64] = self.release(sums)
         return released
+
+    def noisy_tensor(self, sums: Any) -> Any:
+        """The flat int64 sums with noise, on the device where they are."""
+        if sums.device.type == "cuda":
+            from sordino.learn.gpu_noise import GpuNoise
+
+            return GpuNoise(self).noisy(sums)
+        return torch.as_tensor(self.noisy(sums.numpy()))

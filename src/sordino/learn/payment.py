@@ -35,7 +35,7 @@ def ledger_for(plan: RunPlan, ledger: Ledger | str | Path | None, budget: Budget
         raise InvalidInput(f"ledger={show(str(ledger))}", rule, "Pass budget=so.Budget(3, 1e-5) as well.")
     alone = Fraction(plan.epsilon) * Fraction(1_000_001, 1_000_000)  # charges are rounded up
     whole = budget or Budget(alone, min(2 * plan.delta, Fraction(1, 2)))
-    reserved = whole.delta / 2 if plan.rate < 1 else Fraction(0)
+    reserved = whole.delta / 2 if plan.chance < 1 else Fraction(0)
     terms = Terms((("training", plan.unit, plan.neighbors.value),), Allowance(whole, reserved))
     if ledger is None:
         return Ledger(MemoryStore(*first_entry(terms)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -16,12 +17,16 @@ from sordino.privacy.neighbors import Neighbors
 __all__ = ["RunPlan"]
 
 _MOST_STEPS = 10**8
+_MOST_BANDS = 4096
 _UNITS = {Neighbors.ADD_REMOVE: "adding or removing", Neighbors.REPLACE: "replacing"}
 
 
 @dataclass(frozen=True)
 class RunPlan:
     """Noisy steps on Poisson samples: how many, at which rate, with which noise (`sigma`, in clipping norms).
+
+    With `bands` the noise is correlated over so many steps, in which a unit takes part once at most; sigma is then in the
+    length by which one unit moves them all (correlated_noise.md).
 
     Example:
         >>> plan = RunPlan.within(epsilon=2, delta=1e-6, rate=Fraction(1, 100), steps=100)
@@ -35,6 +40,7 @@ class RunPlan:
     delta: Fraction
     neighbors: Neighbors = Neighbors.ADD_REMOVE
     unit: str = "example"
+    bands: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= _MOST_STEPS:
@@ -46,6 +52,17 @@ class RunPlan:
         if sigma <= 0:
             rule = "without noise there is no privacy"
             raise InvalidInput(f"sigma={show(self.sigma)}", rule, "Leave sigma out: it is found from epsilon and delta.")
+        if (
+            isinstance(self.bands, bool)
+            or not isinstance(self.bands, int)
+            or not 1 <= self.bands <= min(self.steps, _MOST_BANDS)
+        ):
+            rule = f"noise can be correlated over 1 to {min(self.steps, _MOST_BANDS)} steps of this run"
+            raise InvalidInput(f"bands={show(self.bands)}", rule, "Pass bands=8 or the like, or leave it out.")
+        if rate * self.bands > 1:
+            most = math.floor(1 / rate)
+            rule = f"a unit is in at most one of these steps, so that {most} is the most at rate {readable(rate)}"
+            raise InvalidInput(f"bands={self.bands}", rule, "Pass fewer bands, or smaller batches.")
         for name, value in (("rate", rate), ("sigma", sigma), ("delta", open_unit("delta", self.delta).lower)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
@@ -59,24 +76,39 @@ class RunPlan:
         steps: int,
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         unit: str = "example",
+        bands: int = 1,
     ) -> RunPlan:
         """The plan with the least noise that is (epsilon, delta)-differentially private, certified."""
         positive("epsilon", epsilon)
         first = RunPlan(steps, decimal_reading("rate", rate), Fraction(1), open_unit("delta", delta).lower,
-                        Neighbors(neighbors), unit)  # fmt: skip
+                        Neighbors(neighbors), unit, bands)  # fmt: skip
+        ever = 1.0 if first.chance == 1 else -math.expm1(first.turns * math.log1p(-float(first.chance)))
+        if ever <= first.delta * (1 + Fraction(1, 10**6)):
+            rule = f"a unit is in any batch with a chance of {ever:.3g} only, so that no noise at all would keep the promise"
+            raise InvalidInput(f"delta={show(delta)}", rule, "Pass a delta far below one over the number of units.")
         return first.with_sigma(smallest_scale(lambda sigma: first.with_sigma(sigma).loss, epsilon=epsilon, delta=delta))
 
     def with_sigma(self, sigma: Fraction) -> RunPlan:
         """The same run with other noise."""
-        return RunPlan(self.steps, self.rate, sigma, self.delta, self.neighbors, self.unit)
+        return replace(self, sigma=sigma)
+
+    @property
+    def chance(self) -> Fraction:
+        """The chance of a unit to take part in a step when it is its turn."""
+        return self.rate * self.bands
+
+    @property
+    def turns(self) -> int:
+        """How often it can be a unit's turn."""
+        return -(-self.steps // self.bands)
 
     @cached_property
     def loss(self) -> Loss:
-        """The privacy loss of the whole run: what the proof in step.md says each step has, as often as there are steps."""
-        if self.rate == 1:
+        """The privacy loss of the run: what step.md and correlated_noise.md prove of a turn, as often as there are turns."""
+        if self.chance == 1:
             moved = 1 if self.neighbors is Neighbors.ADD_REMOVE else 2
-            return self.steps * GaussianLoss(moved / self.sigma)
-        return self.steps * SubsampledLoss(GaussianLoss(1 / self.sigma), self.rate, self.neighbors)
+            return self.turns * GaussianLoss(moved / self.sigma)
+        return self.turns * SubsampledLoss(GaussianLoss(1 / self.sigma), self.chance, self.neighbors)
 
     @cached_property
     def epsilon(self) -> float:
@@ -85,8 +117,8 @@ class RunPlan:
 
     @cached_property
     def charge(self) -> Charge:
-        """What a ledger is asked for: the mu of full batches, else (epsilon, delta)."""
-        return Charge.of(self.loss) if self.rate == 1 else Charge.approximate(self.epsilon, self.delta)
+        """What a ledger is asked for: the mu where nothing is sampled, else (epsilon, delta)."""
+        return Charge.of(self.loss) if self.chance == 1 else Charge.approximate(self.epsilon, self.delta)
 
     @property
     def promise(self) -> str:
@@ -97,7 +129,8 @@ class RunPlan:
         )
 
     def __str__(self) -> str:
+        over = f", noise correlated over {self.bands}" if self.bands > 1 else ""
         return (
-            f"{self.steps:,} steps at rate {four_digits(self.rate)}: sigma {four_digits(self.sigma)}, "
+            f"{self.steps:,} steps at rate {four_digits(self.rate)}{over}: sigma {four_digits(self.sigma)}, "
             f"epsilon {four_digits(self.epsilon)} at delta {readable(self.delta)}"
         )

@@ -1,6 +1,7 @@
 """Training with differential privacy: charge, then noisy steps on Poisson samples, then a model with a receipt.
 
-Each step is proven in step.md to have exactly the loss that `RunPlan` accounts for.
+Each step is proven in step.md to have exactly the loss that `RunPlan` accounts for; where noise is correlated over steps,
+each turn of a unit in correlated_noise.md.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,16 @@ from typing import Any
 import numpy as np
 
 from sordino.errors import InvalidInput, SordinoError
-from sordino.learn.checkpoint import load_checkpoint, model_digest, save_checkpoint
+from sordino.learn.checkpoint import Checkpoint, model_digest, save_checkpoint
 from sordino.learn.clipped_sums import ClippedSums, captured_calls
+from sordino.learn.correlated_noise import CorrelatedNoise
 from sordino.learn.examples import Examples, Places, made_up
 from sordino.learn.gradient_noise import MOST_UNITS, GradientNoise
 from sordino.learn.graphed_sums import GraphedSums
 from sordino.learn.payment import Mark, Payments, ledger_for
+from sordino.learn.process_group import ProcessGroup
 from sordino.learn.run_plan import RunPlan
-from sordino.learn.sampler import sampled
+from sordino.learn.sampler import Turns, sampled
 from sordino.learn.torch_extra import torch
 from sordino.ledger.chain import digest
 from sordino.ledger.ledger import Ledger
@@ -62,6 +65,12 @@ class Trainer:
     secret unless neighbors="replace". Each unit's gradient is clipped to the L2 norm `clip`. With `persons`, who each
     example is of, a unit is a person with up to `max_examples` of their examples.
 
+    With `bands` above 1 the noise is correlated over so many steps (DP-FTRL): what one step adds, the next ones take back in
+    part, and each unit takes part in at most one of so many steps. With `bands` = 1 / rate nothing is sampled.
+
+    With a `group` of torch.distributed, processes that were given the same things train one model: each computes a part of
+    each sample, and the first adds noise, once, and pays.
+
     The whole run is charged to `ledger` before the first gradient: that of a session, a file with a `budget`, or one in
     memory for this run alone. `physical_batch` is how many units are computed at a time; it changes memory, not results.
 
@@ -86,14 +95,18 @@ class Trainer:
         persons: Any = None,
         max_examples: int | None = None,
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
+        bands: int = 1,
         physical_batch: int = _PHYSICAL,
+        group: Any = None,
         ledger: Ledger | str | Path | None = None,
         budget: Budget | None = None,
         analyst: str | None = None,
         run: str | None = None,
     ) -> None:
+        _expect_pytorch(model, optimizer)
         self.model, self.optimizer, self._loss = model, optimizer, loss
         self._examples = Examples.of(data, persons, max_examples)
+        self._group = ProcessGroup(group)
         relation = Neighbors(neighbors)
         public = _public_size(size, self._examples, relation)
         chance = _rate(rate, batch_size, public)
@@ -102,28 +115,45 @@ class Trainer:
             rule = "the norm to which gradients are clipped is a number above zero"
             raise InvalidInput(f"clip={show(clip)}", rule, "Pass clip=1.0 or the like.")
         unit = "example" if persons is None else "person"
-        self.plan = RunPlan.within(epsilon=epsilon, delta=delta, rate=chance, steps=count, neighbors=relation, unit=unit)
+        self.plan = RunPlan.within(
+            epsilon=epsilon, delta=delta, rate=chance, steps=count, neighbors=relation, unit=unit, bands=bands
+        )
         self.expected = float(chance * public)
         """How many units a batch holds on average, by the public size: what noisy sums are divided by."""
         if self._examples.units > MOST_UNITS:
             raise InvalidInput(f"{self._examples.units} units", f"at most {MOST_UNITS} can be summed", "Pass fewer.")
-        slots = max(1, min(int(physical_batch), 4096))
+        slots = min(_whole("physical_batch", physical_batch), 4096)
         self._sums = ClippedSums(model, float(clip), units=slots, per_unit=self._examples.per_unit)
         self._batches = GraphedSums(self._sums, self._losses)
         _expect_owned(optimizer, self._sums)
-        self._noise = GradientNoise.of(self.plan.sigma)
+        sigma = self.plan.sigma
+        self._noise = GradientNoise.of(sigma) if bands == 1 else CorrelatedNoise(sigma, bands)
+        self._turns: Turns | None = None
         self._rehearse()
-        self.run = run or f"training-{uuid.uuid4().hex}"
-        self._payments = Payments(
-            ledger_for(self.plan, ledger, budget), f"train {type(model).__name__}", self._settings(clip), analyst
-        )
+        settings = self._settings(clip)
+        self._group.expect_same({"plan": settings, "number of examples": self._examples.units})
+        self.run = self._group.by_first(lambda: run or f"training-{uuid.uuid4().hex}")
+        self._payments: Payments | None = None
+
+        def open_ledger() -> None:
+            self._payments = Payments(
+                ledger_for(self.plan, ledger, budget), f"train {type(model).__name__}", settings, analyst
+            )
+
+        self._group.by_first(open_ledger)
         self._mark = Mark(self.run)
         self._receipt: Receipt | None = None
 
     @property
     def ledger(self) -> Ledger:
         """What pays."""
-        return self._payments.ledger
+        return self._paying.ledger
+
+    @property
+    def _paying(self) -> Payments:
+        if self._payments is None:
+            raise InvalidInput("the ledger", "the first process of the group keeps it", "Ask there.")
+        return self._payments
 
     def preview(self) -> RunPlan:
         """What the run will do and cost; free, and no data are read."""
@@ -157,8 +187,11 @@ class Trainer:
         only = every.clone()
         only[1:] = False
         with _told("the model"):
-            calls, _ = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every))
+            calls, losses = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, every))
             alone = captured_calls(self.model, self._sums.layers, self._sums.parameters, self._losses(x, y, only))[0]
+        if not bool(torch.isfinite(losses).all()):
+            rule = "it is not finite on made-up examples"
+            raise InvalidInput("this loss", rule, "Check model and loss on a few examples of your own first.")
         for call in (*calls, *alone):
             if len(call.into) != count or len(call.out_gradient) != count:
                 name = next(name for name, layer in self._sums.layers.items() if layer is call.layer)
@@ -180,41 +213,92 @@ class Trainer:
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None and not path.parent.is_dir():
             raise InvalidInput(f"checkpoint={show(str(path))}", "there is no such folder", "Create it first.")
+        if path is not None and path.is_dir():
+            raise InvalidInput(f"checkpoint={show(str(path))}", "it is a folder", "Name a file in it, such as run.pt.")
+        between = _whole("save_every", save_every)
         if self._receipt is None:
-            self._receipt = self._payments.begin(self.run, self.plan)
-        every = self.plan.steps if path is None else max(1, int(save_every))
+            self._receipt = self._group.by_first(lambda: self._paying.begin(self.run, self.plan))
+        if self._turns is None and self.plan.bands > 1 and self._group.first:
+            self._turns = Turns.fresh(self.plan.bands, self._examples.units)
+        self._group.equalize(self.model.state_dict().values())
+        every = self.plan.steps if path is None else between
         self.model.train()
         with _bar(self.plan.steps, show=progress) as moved:
             while self._mark.step < self.plan.steps:
                 self._stretch(path, min(self._mark.step + every, self.plan.steps), moved)
-        return TrainingResult(self.model, self.plan, self._receipt, self.plan.steps, self._statement())
+        statement = self._group.by_first(self._statement)
+        return TrainingResult(self.model, self.plan, self._receipt, self.plan.steps, statement)
 
     def resume(self, checkpoint: str | Path) -> Trainer:
         """Continue a run from its last checkpoint: nothing is charged again, and no step is taken twice."""
-        mark = load_checkpoint(Path(checkpoint), self.model, self.optimizer)
-        self._mark = self._payments.resumed(mark)
-        self.run, self._receipt = mark.run, self._payments.paid(mark.run)
+
+        def read() -> tuple[Checkpoint, Mark, Receipt]:
+            found = Checkpoint.read(Path(checkpoint))
+            mark = self._paying.resumed(found.mark)
+            self._remember(found)
+            return replace(found, secret=None), mark, self._paying.paid(mark.run)
+
+        found, self._mark, self._receipt = self._group.by_first(read)
+        found.put_back(self.model, self.optimizer)
+        self.run = self._mark.run
         return self
+
+    def _secret(self, step: int) -> dict[str, Any] | None:
+        """What a run whose noise is correlated needs to go on, and nobody else may see."""
+        if not isinstance(self._noise, CorrelatedNoise) or self._turns is None or step == self.plan.steps:
+            return None
+        return {"turns": torch.as_tensor(self._turns.of), "noise": self._noise.state(self._sums.flat)}
+
+    def _remember(self, found: Checkpoint) -> None:
+        """Take turns and noise from a checkpoint."""
+        if not isinstance(self._noise, CorrelatedNoise) or found.mark.step == self.plan.steps:
+            return
+        with found.fitting():
+            secret = found.secret or {}
+            turns = secret["turns"].numpy()
+            if len(turns) != self._examples.units:
+                raise ValueError("turns of other examples")
+            self._noise.restore(secret["noise"], self._sums.flat)
+            self._turns = Turns(self.plan.bands, turns)
 
     def _stretch(self, path: Path | None, until: int, moved: Callable[[int], None]) -> None:
         """Steps that were made ours in the ledger first; where they end is recorded with what they led to."""
-        opened = self._payments.open_stretch(self._mark, until)
+        opened = self._group.by_first(lambda: self._paying.open_stretch(self._mark, until))
         step = self._mark.step
         try:
             while step < until:
-                self._step()
-                step += 1
+                self._add_up(step + 1)
+                step += 1  # from here on it counts, even if it is interrupted: its noisy sum may have moved the model
+                self._move(step)
                 moved(step)
         finally:  # also if interrupted: steps that were taken are kept
             self.optimizer.zero_grad(set_to_none=True)
             self._mark = Mark(self.run, self._mark.stretch + 1, step, model_digest(self.model))
-            if path is not None:
-                save_checkpoint(path, self.model, self.optimizer, self._mark)
-            self._payments.close_stretch(opened, self._mark)
+            if self._group.first:
+                if path is not None:
+                    save_checkpoint(path, self.model, self.optimizer, self._mark, self._secret(step))
+                self._paying.close_stretch(opened, self._mark)
+        self._group.expect_same({"trained model": self._mark.model})
 
-    def _step(self) -> None:
+    def _add_up(self, step: int) -> None:
+        """The exact sums of a step, which do not leave this object."""
         self._sums.clear()
-        places = sampled(self.plan.rate, self._examples.units)
+        places = self._group.share_of(self._group.by_first(lambda: self._sample(step)))
+        no_memory = False
+        try:
+            self._add_all(places)
+        except _OutOfMemory:
+            no_memory = True
+        if self._group.anywhere(no_memory, self._device()):
+            raise _OutOfMemory
+
+    def _sample(self, step: int) -> Places:
+        if self._turns is None:
+            return sampled(self.plan.rate, self._examples.units)
+        theirs = self._turns.at(step)
+        return theirs[sampled(self.plan.chance, len(theirs))]
+
+    def _add_all(self, places: Places) -> None:
         try:
             for batch in self._batches_of(places):
                 self._add(batch)
@@ -224,7 +308,16 @@ class Trainer:
             self._sums.clear()
             for batch in self._batches_of(places):
                 self._add_those_that_work(batch)
-        self._sums.set_gradients(self._noise, self._sums.step / self.expected)
+
+    def _release(self, sums: Any, step: int) -> Any:
+        if isinstance(self._noise, CorrelatedNoise):
+            return self._noise.release(sums, step)
+        return self._noise.noisy_tensor(sums)
+
+    def _move(self, step: int) -> None:
+        """Release the sums with noise, and let the optimizer move the model by them."""
+        noisy = self._group.released(self._sums.flat, lambda sums: self._release(sums, step))
+        self._sums.set_gradients(noisy, self._sums.step / self.expected)
         self.optimizer.step()
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self._sums.parameters.values()):
             rule = "the model's numbers are no longer finite"
@@ -260,10 +353,16 @@ class Trainer:
             return "not trained"
         k = self._sums.per_unit
         persons = f", at most {k} examples each" if plan.unit == "person" else ""
+        if isinstance(self._noise, CorrelatedNoise):
+            sampled_how = "" if plan.chance == 1 else f", there with chance {readable(plan.chance)}"
+            batches = f"with every {plan.unit} in at most one of {plan.bands} consecutive steps{sampled_how}"
+            size, over = self._noise.size, f", correlated over {plan.bands} steps"
+        else:
+            batches, size, over = f"on Poisson samples of rate {readable(plan.rate)}", plan.sigma, ""
         return (
-            f"This model is {plan.promise}{persons}. It was trained in {plan.steps:,} steps on Poisson samples of rate "
-            f"{readable(plan.rate)}; gradients were clipped to norm {self._sums.clip:g}, summed in whole numbers, and given "
-            f"exact Gaussian noise of {four_digits(plan.sigma)} clipping norms. "
+            f"This model is {plan.promise}{persons}. It was trained in {plan.steps:,} steps {batches}; gradients were "
+            f"clipped to norm {self._sums.clip:g}, summed in whole numbers, and given exact Gaussian noise of "
+            f"{four_digits(size)} clipping norms{over}. "
             f"Paid as entry {receipt.number} of the ledger ({self.ledger.place}) before data were read."
         )
 
@@ -322,6 +421,23 @@ def _steps(steps: int | None, epochs: Number | None, rate: Fraction) -> int:
     if wanted <= 0 or rate <= 0:
         raise InvalidInput(f"epochs={show(epochs)}", "it must be greater than zero", "Pass epochs=10.")
     return max(1, math.ceil(wanted / rate))
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"{name}={show(value)}", "it must be a whole number above zero", "Pass 100 or the like.")
+    return value
+
+
+def _expect_pytorch(model: Any, optimizer: Any) -> None:
+    """A model of PyTorch, and an optimizer that moves it by gradients alone."""
+    if not isinstance(model, torch.nn.Module):
+        rule = "the model must be a module of PyTorch"
+        raise InvalidInput(f"a model of type {type(model).__name__}", rule, "Pass torch.nn.Sequential(...) or the like.")
+    if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, torch.optim.LBFGS):
+        rule = "it must be an optimizer of PyTorch that takes one gradient a step"
+        hint = "Pass torch.optim.SGD(model.parameters(), lr=0.1), Adam or the like."
+        raise InvalidInput(f"an optimizer of type {type(optimizer).__name__}", rule, hint)
 
 
 def _expect_owned(optimizer: Any, sums: ClippedSums) -> None:
