@@ -22,7 +22,7 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
-from sordino.plan.plan import make_plan, price_curve
+from sordino.plan.plan import bind_question, make_plan
 from sordino.privacy.budget import Budget
 from sordino.query.aggregates.estimates import Estimates
 from sordino.query.front.sql import parse
@@ -422,7 +422,7 @@ def test_a_curve_has_the_prices_of_plans(sql: str) -> None:
     dataset, query = visits(), parse(sql)
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta)  # type: ignore[arg-type]
     costs = [Cost.offered(epsilon=epsilon) for epsilon in (0.01, 0.1, 1, 9)]
-    points = price_curve(query, dataset, costs, meter)
+    points = bind_question(query, dataset, costs[0].bounds, costs[0].bias).points(costs, meter)
     for cost, point in zip(costs, points, strict=True):
         plan = make_plan(query, dataset, cost, meter)
         assert (point.price.charge, point.price.family, point.budget) == (plan.charge, plan.price.family, plan.budget)
@@ -431,12 +431,16 @@ def test_a_curve_has_the_prices_of_plans(sql: str) -> None:
     assert [one["takes"] for one in told] == [float(point.budget.taken or 0) for point in points]  # type: ignore[index, call-overload]
 
 
-def test_a_curve_is_of_offers_that_differ_in_epsilon_only() -> None:
+@pytest.mark.parametrize("other", [{"max_rows": 2}, {"bias": False}])
+def test_a_bound_question_has_the_bounds_and_measures_of_one_offer(other: Any) -> None:
     dataset = visits()
     meter = TwoMeterFilter(dataset.budget)  # type: ignore[arg-type]
-    costs = [Cost.offered(epsilon=1), Cost.offered(epsilon=1, max_rows=2)]
-    with pytest.raises(ValueError, match="more than epsilon"):
-        price_curve(parse(COUNT), dataset, costs, meter)
+    cost, another = Cost.offered(epsilon=1), Cost.offered(epsilon=1, **other)
+    bound = bind_question(parse(COUNT), dataset, cost.bounds, cost.bias)
+    one, same = bound.plan(cost, meter), make_plan(parse(COUNT), dataset, cost, meter)
+    assert (one.charge, one.sql(), one.explain(details=True)) == (same.charge, same.sql(), same.explain(details=True))
+    with pytest.raises(ValueError, match="other bounds or measures"):
+        bound.plan(another, meter)
 
 
 def test_a_sketch_is_about_nobody() -> None:

@@ -32,6 +32,7 @@ from sordino.ledger.state import ANYBODY, Payment
 from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset, Source
 from sordino.server.clock import Clock, Overruns
+from sordino.server.garbage import forget_old_garbage
 from sordino.server.link import JSON, Ask, Reply
 from sordino.server.offers import number
 from sordino.server.problems import problem_of
@@ -129,6 +130,7 @@ class EngineWorker:
             self._log = self._session.ledger.public_log()
             self.slots = Slots(self._session, clock, overruns, at_tick=self._push, broken=partial(self.end, _FAILED))
             self._listening = listen(at)
+            forget_old_garbage()
         except BaseException:
             self._session.close()
             raise

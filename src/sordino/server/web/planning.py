@@ -25,10 +25,11 @@ from sordino.bounds_release import rehearse_searches, rehearse_suggestion
 from sordino.errors import InvalidInput
 from sordino.ledger.terms import charge_facts
 from sordino.plan.cost import Cost
-from sordino.plan.plan import Plan, PricePoint, make_plan, price_curve
+from sordino.plan.plan import BoundQuestion, Plan, PricePoint, bind_question
 from sordino.plan.private_bounds import plan_private_bounds
 from sordino.plan.suggestion import plan_suggestion
 from sordino.privacy.budget import Budget
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
@@ -67,8 +68,8 @@ def preview(
 ) -> Priced:
     """The price of one SELECT; `shown` are the longer texts to write: "text", "details", "sql"."""
     with _located(sql):
-        cost, query = Cost.offered(**read_offer(given)), parse(sql)
-        plan = _planned(query, _dataset(data), cost, meter, dialect)
+        cost = Cost.offered(**read_offer(given))
+        plan = _planned(data, sql, cost, meter, dialect)
     view: dict[str, JSON] = {
         "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": plan.price.family,
         "private_keys": plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
@@ -80,7 +81,7 @@ def preview(
         view["details"] = plan.explain(details=True)
     if "sql" in shown:
         view["sql"] = plan.sql(dialect)
-    return Priced(sql_text(query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
+    return Priced(_asked(sql)[1], str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
 
 
 def suggestion(
@@ -108,24 +109,24 @@ def curve(
 ) -> list[JSON]:
     """Error against price: the errors to expect at each epsilon, and which part of the budget that takes."""
     with _located(sql):
-        return _curve(parse(sql), _dataset(data), dialect, meter, given, epsilons)
+        return _curve(data, sql, dialect, meter, given, epsilons)
 
 
 def _curve(
-    query: Query,
-    dataset: Dataset,
+    data: bytes,
+    sql: str,
     dialect: str,
     meter: TwoMeterFilter,
     given: Mapping[str, JSON],
     epsilons: Sequence[str],
 ) -> list[JSON]:
     costs = [Cost.offered(**read_offer({**given, "epsilon": epsilon})) for epsilon in epsilons]
-    first = _planned(query, dataset, costs[0], meter, dialect)
+    first = _planned(data, sql, costs[0], meter, dialect)
     if costs[0].private_bounds:  # bounds that are searched for a part of epsilon are others at each epsilon
-        plans = [first, *(_planned(query, dataset, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
+        plans = [first, *(_planned(data, sql, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
         points = [PricePoint(plan.price, plan.errors(), plan.budget) for plan in plans]
     else:
-        points = price_curve(query, dataset, costs, meter)
+        points = _bound(data, sql, costs[0].bounds, costs[0].bias).points(costs, meter)
     return [
         {"epsilon": str(one.price.epsilon), "errors": _finite(one.errors), "mechanism": one.price.family,
          **_share(one.budget)}
@@ -158,10 +159,10 @@ def known_beforehand(
     are the ones whose noise was large.
     """
     rest = {name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")}
-    query = parse(sql)
+    query = _asked(sql)[0]
     if rest.get("bounds") or query.having is not None or query.limit is not None or query.offset:
         return frozenset()
-    point: Any = _curve(query, _dataset(data), dialect, meter, rest, ["1"])[0]
+    point: Any = _curve(data, sql, dialect, meter, rest, ["1"])[0]
     return frozenset(name for name, error in point["errors"].items() if error is not None)
 
 
@@ -180,17 +181,29 @@ def _located(sql: str) -> Iterator[None]:
         raise
 
 
-def _planned(
-    query: Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
-) -> Plan:
+@lru_cache(maxsize=_KEPT)
+def _asked(sql: str) -> tuple[Query, str]:
+    """The question of a text, and the one text of whatever is the same question."""
+    query = parse(sql)
+    return query, sql_text(query)
+
+
+@lru_cache(maxsize=_KEPT)
+def _bound(data: bytes, sql: str, bounds: Bounds, bias: bool | None) -> BoundQuestion:
+    """A question bound to a declaration: what is the same at every price is worked out once."""
+    return bind_question(_asked(sql)[0], _dataset(data), bounds, bias)
+
+
+def _planned(data: bytes, sql: str, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True) -> Plan:
     """As a session plans, without an engine."""
-    first = plan_private_bounds(query, dataset, cost, meter) if cost.private_bounds else None
+    query = _asked(sql)[0]
+    first = plan_private_bounds(query, _dataset(data), cost, meter) if cost.private_bounds else None
     if first is not None:
         rehearse_searches(first.searched, dialect)
         for plan in first.rehearsals if rehearsed else ():
             rehearse(plan, dialect)
         return first
-    plan = make_plan(query, dataset, cost, meter)
+    plan = _bound(data, sql, cost.bounds, cost.bias).plan(cost, meter)
     if rehearsed:
         rehearse(plan, dialect)
     return plan
@@ -232,15 +245,14 @@ class Planner:
 
     def __init__(self, processes: int = 0) -> None:
         self.processes = processes
-        self._workers = Workers("plan", processes)
+        self._workers = Workers("plan", processes, _warm)
         self._pickled: dict[str, tuple[Dataset, bytes, str]] = {}
         self._made: dict[tuple[Any, ...], Priced] = {}
         """Prices that were worked out: the same question has the same price until something is charged."""
 
     def warm(self) -> None:
-        """Let the first question be no slower than others: its process starts now."""
-        if self.processes:
-            self._workers.submit(_warm)
+        """Let the first question be no slower than others: the processes start now."""
+        self._workers.warm()
 
     def _known(self, name: str, facts: Facts) -> tuple[Dataset, bytes, str]:
         found = self._pickled.get(name)

@@ -16,6 +16,7 @@ from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
 from sordino.server.accounts.policy import DAY
 from sordino.server.accounts.secrets_of_people import LINK, LINK_LASTS
 from sordino.server.accounts.store import Store
+from sordino.server.garbage import forget_old_garbage
 from sordino.server.link import Link
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def run_web(links: Sequence[Link], settings: WebSettings) -> None:
         log.setLevel(logging.ERROR if settings.quiet else logging.INFO)
         log.propagate = False
     server, app = web_server(links, settings)
+    forget_old_garbage()
     try:
         server.run(None if settings.listening is None else [socket.socket(fileno=settings.listening)])
     finally:
