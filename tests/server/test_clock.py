@@ -47,7 +47,8 @@ def test_the_grid_does_not_follow_from_when_the_process_was_ready() -> None:
         assert max(starts) - min(starts) < 1e-6 * answer_time + 1e-9
         assert abs(Clock.of("visits", answer_time, 5.0).next_start(2e5) - 2e5) <= answer_time
     phases = {round(Clock.of(f"dataset {i}", 1.0, 0.0).origin, 3) for i in range(50)}
-    assert len(phases) > 40 and all(0 <= phase < 1 for phase in phases)
+    assert len(phases) > 40
+    assert all(0 <= phase < 1 for phase in phases)
 
 
 def schedule(arrivals: tuple[float, ...], work: tuple[float, ...], clock: Clock) -> tuple[float, ...]:

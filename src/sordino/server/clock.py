@@ -1,8 +1,9 @@
 """The release clock: when a question may begin, and when what became of it may be shown. clock.md proves what it tells.
 
-Time is cut into slots of `answer_time` seconds, by the name of the dataset, so that no data move them. A question begins with a slot. All that
-is told about it leaves at the end of a slot, however soon it was ready. Work that does not fit into its slot makes the slot
-twice as long, and again, three times at most; each such overrun is counted, and after three the owner is asked.
+Time is cut into slots of `answer_time` seconds, by the name of the dataset, so that no data move them. A question begins
+with a slot. All that is told about it leaves at the end of a slot, however soon it was ready. Work that does not fit into
+its slot makes the slot twice as long, and again, three times at most; each such overrun is counted, and after three the
+owner is asked.
 """
 
 from __future__ import annotations
