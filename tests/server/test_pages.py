@@ -32,8 +32,9 @@ from sordino.server.accounts.secrets_of_people import LINK
 from sordino.server.accounts.store import Pin, Store
 from sordino.server.web import desk
 from sordino.server.web.drawing import drawn
+from sordino.server.web.hosts import exactly
 from sordino.server.web.planning import curve, preview, sketch
-from sordino.server.web.process import WebSettings
+from sordino.server.web.process import OidcSettings, WebSettings
 from sordino.server.web.sessions import form_key
 from sordino.server.web.site import theory
 from sordino.server.web.site.answer_view import view
@@ -189,13 +190,36 @@ def test_the_key_of_a_form_is_made_with_a_secret_that_each_server_keeps(tmp_path
 
 
 def test_a_server_of_ones_own_answers_to_its_own_name_only() -> None:
-    with house(hosts=frozenset((b"127.0.0.1:8765",))) as home:
+    with house(hosts=exactly("127.0.0.1", 8765)) as home:
         for host, status in (("127.0.0.1:8765", 200), ("127.0.0.1:8766", 421), ("localhost:8765", 421), ("evil.test", 421)):
             for path in ("/healthz", "/login"):
                 assert home.http.get(path, headers={"Host": host}).status_code == status, (host, path)
-    own = WebSettings(tmp := Path(), port=8765, listening=3)
-    assert own.hosts == {b"127.0.0.1:8765"}
-    assert WebSettings(tmp, port=8765).hosts == frozenset()  # it may stand behind a proxy
+    own = WebSettings(Path(), port=8765, listening=3)
+    assert own.hosts(b"127.0.0.1:8765")
+    assert not own.hosts(b"localhost:8765")
+
+
+NAMED = {
+    "127.0.0.1:8765": 200, "localhost:8765": 200, "LOCALHOST": 200, "[::1]:8765": 200, "10.0.0.5": 200,
+    "data.example.org": 200, "Data.Example.org.:443": 200, "login.example.org": 200,
+    "evil.test": 421, "data.example.org.evil.test": 421, "127.0.0.1.evil.test": 421, "example.org": 421, "": 421,
+    "evil.test:127.0.0.1": 421, "[evil.test]": 421,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host", NAMED)
+def test_a_server_answers_to_the_names_that_its_owner_lists(named: House, host: str) -> None:
+    for path in ("/healthz", "/login", "/v1/datasets"):
+        found = named.http.get(path, headers=named.as_("analyst", Host=host))
+        assert found.status_code == NAMED[host], (host, path)
+        assert found.status_code == 200 or "hosts = [" in found.json()["hint"]
+
+
+@pytest.fixture(scope="module")
+def named() -> Iterator[House]:
+    oidc = OidcSettings("https://idp.example.org", "c", None, "https://login.example.org/sordino")
+    with house(hosts=WebSettings(Path(), names=("data.example.org",), oidc=oidc).hosts) as home:
+        yield home
 
 
 def test_strangers_who_move_sliders_wait_in_a_short_queue(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
