@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -14,7 +16,7 @@ from sordino.plan.statement import Statement
 from sordino.query.front.sql import parse
 
 ROWS = pa.table({"who": [1, 2], "age": [3, 4], "cost": [0.5, 1.5], "ward": ["A", "B"], "city": ["x", "y"]})
-COLUMNS = {
+COLUMNS: dict[str, Any] = {
     "age": {"type": "int", "min": 0, "max": 110},
     "cost": {"type": "float", "min": 0, "max": 100, "step": 0.5},
     "ward": {"type": "category", "values": ["A", "B"]},

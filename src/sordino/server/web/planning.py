@@ -25,8 +25,9 @@ from sordino.bounds_release import rehearse_searches, rehearse_suggestion
 from sordino.errors import InvalidInput
 from sordino.ledger.terms import charge_facts
 from sordino.plan.cost import Cost
-from sordino.plan.plan import BoundQuestion, Plan, PricePoint, bind_question
+from sordino.plan.plan import BoundQuestion, Plan, bind_question
 from sordino.plan.private_bounds import plan_private_bounds
+from sordino.plan.releases import Family
 from sordino.plan.suggestion import plan_suggestion
 from sordino.privacy.budget import Budget
 from sordino.query.bounds import Bounds
@@ -40,6 +41,8 @@ from sordino.server.made_up_rows import made_up
 from sordino.server.offers import offer as read_offer
 from sordino.server.web.workers import Workers
 from sordino.session import Session
+from sordino.workloads.grouping_sets import GroupingSetsPlan, plan_grouping_sets, rehearse_rows
+from sordino.workloads.release import rehearse_marginals
 
 __all__ = ["Planner", "Priced", "curve", "preview", "sketch", "suggestion"]
 
@@ -71,8 +74,8 @@ def preview(
         cost = Cost.offered(**read_offer(given))
         plan = _planned(data, sql, cost, meter, dialect)
     view: dict[str, JSON] = {
-        "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": plan.price.family,
-        "private_keys": plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
+        "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": _family(plan),
+        "private_keys": isinstance(plan, Plan) and plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
         "charge": dict(charge_facts(plan.charge)), **_share(plan.budget),
     }  # fmt: skip
     if "text" in shown:
@@ -122,16 +125,26 @@ def _curve(
 ) -> list[JSON]:
     costs = [Cost.offered(**read_offer({**given, "epsilon": epsilon})) for epsilon in epsilons]
     first = _planned(data, sql, costs[0], meter, dialect)
-    if costs[0].private_bounds:  # bounds that are searched for a part of epsilon are others at each epsilon
+    if costs[0].private_bounds or isinstance(first, GroupingSetsPlan):
+        # bounds that are searched for a part of epsilon are others at each epsilon, and so are tables that agree
         plans = [first, *(_planned(data, sql, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
-        points = [PricePoint(plan.price, plan.errors(), plan.budget) for plan in plans]
+        points = [(_spent(plan), _family(plan), plan.errors(), plan.budget) for plan in plans]
     else:
-        points = _bound(data, sql, costs[0].bounds, costs[0].bias).points(costs, meter)
+        found = _bound(data, sql, costs[0].bounds, costs[0].bias).points(costs, meter)
+        points = [(one.price.epsilon, one.price.family, one.errors, one.budget) for one in found]
     return [
-        {"epsilon": str(one.price.epsilon), "errors": _finite(one.errors), "mechanism": one.price.family,
-         **_share(one.budget)}
-        for one in points
-    ]  # fmt: skip
+        {"epsilon": str(epsilon), "errors": _finite(errors), "mechanism": family, **_share(budget)}
+        for epsilon, family, errors, budget in points
+    ]
+
+
+def _spent(plan: Plan | GroupingSetsPlan) -> Fraction:
+    """The epsilon of the answer itself, without searches for bounds."""
+    return plan.price.epsilon if isinstance(plan, Plan) else plan.epsilon
+
+
+def _family(plan: Plan | GroupingSetsPlan) -> Family:
+    return plan.price.family if isinstance(plan, Plan) else "gaussian"
 
 
 def sketch(data: bytes, sql: str) -> JSON:
@@ -194,9 +207,17 @@ def _bound(data: bytes, sql: str, bounds: Bounds, bias: bool | None) -> BoundQue
     return bind_question(_asked(sql)[0], _dataset(data), bounds, bias)
 
 
-def _planned(data: bytes, sql: str, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True) -> Plan:
+def _planned(
+    data: bytes, sql: str, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
+) -> Plan | GroupingSetsPlan:
     """As a session plans, without an engine."""
     query = _asked(sql)[0]
+    if query.sets is not None:
+        sets = plan_grouping_sets(query, _dataset(data), cost, meter)
+        if rehearsed:
+            rehearse_marginals(sets.workload, dialect)
+            rehearse_rows(sets)
+        return sets
     first = plan_private_bounds(query, _dataset(data), cost, meter) if cost.private_bounds else None
     if first is not None:
         rehearse_searches(first.searched, dialect)
