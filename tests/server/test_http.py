@@ -399,7 +399,7 @@ def test_many_tables_at_once_are_a_question_with_sets_of_keys(home: House, sets:
     sql, offer = SETS.format(sets), {"epsilon": 0.05}
     price = home.post("other", f"{D}/preview", {"question": sql, "offer": offer, "show": ["text", "sql"]}).json()
     with home.link.session.as_analyst("other") as session:
-        plan = session.preview(sql, **offer)
+        plan = session.preview(sql, epsilon=0.05)
         assert (price["epsilon"], price["promise"], price["text"]) == (str(plan.epsilon), plan.promise, plan.explain())
         assert (price["errors"], price["notes"]) == (plan.errors(), list(plan.notes))
     assert (price["mechanism"], price["private_keys"]) == ("gaussian", False)

@@ -93,10 +93,10 @@ def naive(
 
 def _naive(folder: Path, attack: Attack, rows: int, pairs: int, tries: int, stopwatch: Callable[[], float]) -> float:
     sessions, memory = [], Path("/dev/shm")  # what is measured does not wait for a disk
+    ledgers = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     for name, planted in (("without", None), ("with", attack)):
         place = declare(folder / f"naive {name}", table=table(rows, planted), epsilon=10_000)
-        at = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
-        sessions.append(Session(Dataset.load(place / "visits.toml"), threads=1, ledger=at / f"{name}.ledger"))
+        sessions.append(Session(Dataset.load(place / "visits.toml"), threads=1, ledger=ledgers / f"{name}.ledger"))
     times: tuple[list[float], list[float]] = ([], [])
     draws = random.Random(1)
     for _ in range(pairs * tries + 2):
@@ -106,7 +106,7 @@ def _naive(folder: Path, attack: Attack, rows: int, pairs: int, tries: int, stop
             taken.append(stopwatch() - began)
     for session in sessions:
         session.close()
-        shutil.rmtree(session.ledger.path.parent)
+    shutil.rmtree(ledgers)
     return auc(fastest(times[0][2:], tries), fastest(times[1][2:], tries))
 
 

@@ -15,7 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks.processor import tree_seconds
 from benchmarks.suites.server.places import declare, folder
@@ -24,6 +26,11 @@ from benchmarks.timing import emit
 SECONDS, CLIENTS, CORES = 5.0, 16, 2
 MEAN = "SELECT COUNT(*) AS n, AVG(cost) AS c FROM visits WHERE age >= {} AND cost < {}"
 GROUPS = "SELECT FLOOR(age / 10) AS d, COUNT(*) AS n, AVG(cost) AS c FROM visits WHERE cost < {} GROUP BY d"
+
+
+Request: TypeAlias = tuple[str, str, object]
+"""Method, path and body."""
+Requests: TypeAlias = Callable[[], Request]
 
 
 @contextmanager
@@ -41,7 +48,7 @@ def serving(path: Path) -> Iterator[tuple[int, int, str]]:
         process.wait(30)
 
 
-async def send(port: int, token: str, requests: Callable[[], tuple[str, str, object]], until: float) -> int:
+async def send(port: int, token: str, requests: Requests, until: float) -> int:
     """How many requests one client was answered, one after the other."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     done = 0
@@ -52,7 +59,8 @@ async def send(port: int, token: str, requests: Callable[[], tuple[str, str, obj
         head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         writer.write(head.encode() + content)
         answer = await reader.readuntil(b"\r\n\r\n")
-        text = await reader.readexactly(int(re.search(rb"content-length: (\d+)", answer.lower())[1]))
+        length = re.search(rb"content-length: (\d+)", answer.lower())
+        text = await reader.readexactly(0 if length is None else int(length[1]))
         if not answer.startswith(b"HTTP/1.1 200"):
             raise AssertionError((answer[:40], text[:300]))
         done += 1
@@ -78,7 +86,11 @@ def preview(sql: str, epsilon: str = "0.1") -> dict[str, object]:
     return {"kind": "sql", "question": sql, "offer": {"epsilon": epsilon}, "show": []}
 
 
-async def measure(what: str, case: str, port: int, pid: int, token: str, requests: Callable[[], object]) -> None:
+def get(path: str) -> Request:
+    return "GET", path, None
+
+
+async def measure(what: str, case: str, port: int, pid: int, token: str, requests: Requests) -> None:
     for seconds in (1.0, SECONDS):  # the first warms up
         before, began = tree_seconds(pid), time.monotonic()
         counts = await asyncio.gather(*(send(port, token, requests, began + seconds) for _ in range(CLIENTS)))
@@ -92,14 +104,14 @@ async def everything(port: int, pid: int, token: str) -> None:
     await ready(port, token)
     numbers, at = itertools.count(1), "/v1/datasets/visits/preview"
 
-    def other() -> tuple[str, str, object]:
+    def other() -> Request:
         n = next(numbers)
         return "POST", at, preview(MEAN.format(n % 110, f"{n % 9973}.5"))
 
-    def grouped() -> tuple[str, str, object]:
+    def grouped() -> Request:
         return "POST", at, preview(GROUPS.format(f"{next(numbers) % 99991}.5"))
 
-    def dearer() -> tuple[str, str, object]:
+    def dearer() -> Request:
         return "POST", at, preview(MEAN.format(65, 50), f"0.{next(numbers)}")
 
     for case, requests in (
@@ -114,7 +126,7 @@ async def everything(port: int, pid: int, token: str) -> None:
         ("GET /v1/datasets/visits, with a token", "/v1/datasets/visits"),
         ("GET /login, a page", "/login"),
     ):
-        await measure("pages", case, port, pid, token, lambda path=path: ("GET", path, None))
+        await measure("pages", case, port, pid, token, partial(get, path))
 
 
 if __name__ == "__main__":
