@@ -25,12 +25,13 @@ from sordino.plan.cost import Cost
 from sordino.plan.plan import bind_question, make_plan
 from sordino.privacy.budget import Budget
 from sordino.query.aggregates.estimates import Estimates
+from sordino.query.bounds import Bounds
 from sordino.query.front.sql import parse
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import LINK
 from sordino.server.accounts.store import Pin, Store
-from sordino.server.web import desk
+from sordino.server.web import desk, planning
 from sordino.server.web.drawing import drawn
 from sordino.server.web.hosts import exactly
 from sordino.server.web.planning import curve, preview, sketch
@@ -545,3 +546,31 @@ def test_an_account_of_all_roles_has_all_pages(home: House) -> None:
     who = logged_in(home, "everything")
     for path in ("/", "/workbench", "/workbench/visits", "/history", "/board"):
         assert home.http.get(path, headers=who[0]).status_code == 200, path
+
+
+def test_planners_keep_what_is_small_and_forget_the_oldest() -> None:
+    lately, numbers = planning._Lately(1000), range(6)
+    questions = [planning._Question(b"", f"SELECT {i}", Bounds(), None) for i in numbers]
+    for question in questions:
+        lately.keep(question, 250)
+    again = [planning._Question(b"", f"SELECT {i}", Bounds(), None) for i in numbers]
+    assert [lately.same(one) is before for one, before in zip(again, questions, strict=True)] == [False] * 2 + [True] * 4
+    lately.keep(again[5], 251)  # it has become too large
+    assert lately.same(again[5]) is again[5]
+    lately.keep(again[0], 250)
+    assert (lately._size, len(lately._found)) == (1000, 4)
+
+
+def test_prices_are_the_same_whether_a_question_was_planned_before_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At other prices, bounds and declarations: nothing of one enters another."""
+    dataset, other = visits(), visits(epsilon=3)
+    told, offers = [], ({"epsilon": "0.1"}, {"epsilon": "1"}, {"epsilon": "1", "max_rows": 2}, {"error": "9"})
+    for data in (_public(dataset), _public(other)):
+        meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta)  # type: ignore[arg-type]
+        for offer in offers:
+            for most in (10**6, None, 0):
+                if most is not None:
+                    monkeypatch.setattr(planning, "_lately", planning._Lately(most))
+                told.append(preview(data, "duckdb", meter, WARDS, offer, "text sql"))  # type: ignore[arg-type]
+    assert all(told[i] == told[i + 1] == told[i + 2] for i in range(0, len(told), 3))
+    assert len({str(one.view["charge"]) + str(one.view["errors"]) for one in told}) == 4

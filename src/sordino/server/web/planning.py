@@ -13,10 +13,11 @@ import json
 import math
 import pickle
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 from sordino.accounting.budget_share import BudgetShare
@@ -72,7 +73,8 @@ def preview(
     """The price of one SELECT; `shown` are the longer texts to write: "text", "details", "sql"."""
     with _located(sql):
         cost = Cost.offered(**read_offer(given))
-        plan = _planned(data, sql, cost, meter, dialect)
+        question = _asked(data, sql, cost)
+        plan = _planned(question, cost, meter, dialect)
     view: dict[str, JSON] = {
         "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": _family(plan),
         "private_keys": isinstance(plan, Plan) and plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
@@ -84,7 +86,7 @@ def preview(
         view["details"] = plan.explain(details=True)
     if "sql" in shown:
         view["sql"] = plan.sql(dialect)
-    return Priced(_asked(sql)[1], str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
+    return Priced(sql_text(question.query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
 
 
 def suggestion(
@@ -124,13 +126,14 @@ def _curve(
     epsilons: Sequence[str],
 ) -> list[JSON]:
     costs = [Cost.offered(**read_offer({**given, "epsilon": epsilon})) for epsilon in epsilons]
-    first = _planned(data, sql, costs[0], meter, dialect)
+    question = _asked(data, sql, costs[0])
+    first = _planned(question, costs[0], meter, dialect)
     if costs[0].private_bounds or isinstance(first, GroupingSetsPlan):
         # bounds that are searched for a part of epsilon are others at each epsilon, and so are tables that agree
-        plans = [first, *(_planned(data, sql, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
+        plans = [first, *(_planned(question, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
         points = [(_spent(plan), _family(plan), plan.errors(), plan.budget) for plan in plans]
     else:
-        found = _bound(data, sql, costs[0].bounds, costs[0].bias).points(costs, meter)
+        found = question.bound.points(costs, meter)
         points = [(one.price.epsilon, one.price.family, one.errors, one.budget) for one in found]
     return [
         {"epsilon": str(epsilon), "errors": _finite(errors), "mechanism": family, **_share(budget)}
@@ -172,7 +175,7 @@ def known_beforehand(
     are the ones whose noise was large.
     """
     rest = {name: value for name, value in given.items() if name not in ("epsilon", "error", "rows")}
-    query = _asked(sql)[0]
+    query = parse(sql)
     if rest.get("bounds") or query.having is not None or query.limit is not None or query.offset:
         return frozenset()
     point: Any = _curve(data, sql, dialect, meter, rest, ["1"])[0]
@@ -194,39 +197,78 @@ def _located(sql: str) -> Iterator[None]:
         raise
 
 
-@lru_cache(maxsize=_KEPT)
-def _asked(sql: str) -> tuple[Query, str]:
-    """The question of a text, and the one text of whatever is the same question."""
-    query = parse(sql)
-    return query, sql_text(query)
+@dataclass(frozen=True)
+class _Question:
+    """A question about a declaration, by the bounds and measures of an offer: what is the same at every price."""
+
+    data: bytes
+    sql: str
+    bounds: Bounds
+    bias: bool | None
+
+    @cached_property
+    def query(self) -> Query:
+        """What is asked."""
+        return parse(self.sql)
+
+    @cached_property
+    def bound(self) -> BoundQuestion:
+        """It bound to the declaration."""
+        return bind_question(self.query, _dataset(self.data), self.bounds, self.bias)
 
 
-@lru_cache(maxsize=_KEPT)
-def _bound(data: bytes, sql: str, bounds: Bounds, bias: bool | None) -> BoundQuestion:
-    """A question bound to a declaration: what is the same at every price is worked out once."""
-    return bind_question(_asked(sql)[0], _dataset(data), bounds, bias)
+class _Lately:
+    """The questions that were planned lately, the newest last, as long as all together are small."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size, self._lock = most, 0, threading.Lock()
+        self._found: dict[_Question, tuple[_Question, int]] = {}
+
+    def same(self, question: _Question) -> _Question:
+        """The question as it was planned before, or as it is."""
+        with self._lock:
+            return self._found.get(question, (question, 0))[0]
+
+    def keep(self, question: _Question, size: int) -> None:
+        """Keep what was worked out for a question of about this many characters of SQL; forget the oldest instead."""
+        with self._lock:
+            self._size -= self._found.pop(question, (question, 0))[1]
+            if size > self._most // 4:
+                return
+            self._found[question] = question, size
+            self._size += size
+            while self._size > self._most:
+                self._size -= self._found.pop(next(iter(self._found)))[1]
+
+
+_lately = _Lately(1_000_000)  # about 50,000 nodes of trees, or 40 MB
+
+
+def _asked(data: bytes, sql: str, cost: Cost) -> _Question:
+    return _lately.same(_Question(data, sql, cost.bounds, cost.bias))
 
 
 def _planned(
-    data: bytes, sql: str, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
+    question: _Question, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
 ) -> Plan | GroupingSetsPlan:
     """As a session plans, without an engine."""
-    query = _asked(sql)[0]
+    query, dataset = question.query, _dataset(question.data)
     if query.sets is not None:
-        sets = plan_grouping_sets(query, _dataset(data), cost, meter)
+        sets = plan_grouping_sets(query, dataset, cost, meter)
         if rehearsed:
             rehearse_marginals(sets.workload, dialect)
             rehearse_rows(sets)
         return sets
-    first = plan_private_bounds(query, _dataset(data), cost, meter) if cost.private_bounds else None
+    first = plan_private_bounds(query, dataset, cost, meter) if cost.private_bounds else None
     if first is not None:
         rehearse_searches(first.searched, dialect)
         for plan in first.rehearsals if rehearsed else ():
             rehearse(plan, dialect)
         return first
-    plan = _bound(data, sql, cost.bounds, cost.bias).plan(cost, meter)
+    plan = question.bound.plan(cost, meter)
     if rehearsed:
         rehearse(plan, dialect)
+    _lately.keep(question, 20 * len(question.sql) + 2 * sum(statement.rough_size for statement in plan.statements))
     return plan
 
 
