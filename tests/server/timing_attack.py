@@ -37,8 +37,9 @@ __all__ = ["ATTACKS", "Attack", "Outcome", "auc", "campaign", "naive", "served_t
 
 @dataclass(frozen=True)
 class Attack:
-    """A question, and the row that one of two tables has in the place of an ordinary one."""
+    """A question, and the row that one of two tables of so many rows has in the place of an ordinary one."""
 
+    rows: int
     name: str
     question: str
     age: int
@@ -49,18 +50,25 @@ _HUGE = "abcde fghij " * 80_000
 """About a megabyte: the longest cell that a session opens."""
 _FUNCTIONS = "SELECT COUNT(*) AS n FROM visits WHERE UPPER(LOWER(UPPER(LOWER(UPPER(LOWER(city)))))) LIKE '%A%B%C%X%Y%'"
 ATTACKS = (
-    Attack("the only match of a number", "SELECT COUNT(*) AS n FROM visits WHERE age >= 105", 107, "city 1"),
-    Attack("the only match of a text", "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'", 30, "Zwieselberg"),
-    Attack("a huge cell under LIKE", "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'", 30, _HUGE),
-    Attack("a huge cell in functions", _FUNCTIONS, 30, _HUGE),
+    Attack(1_000_000, "the only match of a number", "SELECT COUNT(*) AS n FROM visits WHERE age >= 105", 107, "city 1"),
+    Attack(
+        1_000_000,
+        "the only match of a text",
+        "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'",
+        30,
+        "Zwieselberg",
+    ),
+    Attack(100_000, "a huge cell under LIKE", "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'", 30, _HUGE),
+    Attack(100_000, "a huge cell in functions", _FUNCTIONS, 30, _HUGE),
 )
 
 
 def table(rows: int, attack: Attack | None) -> pa.Table:
     """Ordinary rows; the first is the attack's, if there is one."""
-    ages, cities = [i * 7 % 100 for i in range(rows)], [f"city {i % 97}" for i in range(rows)]
+    places = np.arange(rows)
+    ages, cities = places * 7 % 100, pa.array([f"city {i}" for i in range(97)]).take(pa.array(places % 97))
     if attack is not None:
-        ages[0], cities[0] = attack.age, attack.city
+        ages[0], cities = attack.age, pa.concat_arrays([pa.array([attack.city]), cities[1:]])
     return pa.table({"age": pa.array(ages, pa.int64()), "city": cities})
 
 
@@ -234,13 +242,11 @@ def _name(number: int, planted: int) -> str:
     return f"{'with' if planted else 'without'}_{number}"
 
 
-def campaign(
-    folder: Path, attacks: list[tuple[Attack | None, Attack]], rows: int, pairs: int, answer_time: float
-) -> list[Outcome]:
+def campaign(folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float) -> list[Outcome]:
     """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
-    for number, (attack, _) in enumerate(attacks):
+    for number, (attack, asked) in enumerate(attacks):
         for planted, row in enumerate((None, attack)):
-            place = declare(folder / "parts", table=table(rows, row), epsilon=100_000)
+            place = declare(folder / "parts", table=table(asked.rows, row), epsilon=100_000)
             name, toml = _name(number, planted), (place / "visits.toml").read_text()
             (place / "visits.parquet").rename(folder / f"{name}.parquet")
             (folder / f"{name}.toml").write_text(toml.replace("visits.parquet", f"{name}.parquet"))
