@@ -56,6 +56,6 @@ def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_same_attacks_catch_the_naive_endpoint(tmp_path: Path, attack: Attack) -> None:
-    found = naive(tmp_path, attack, attack.rows, 100, tries=3)
+    found = naive(tmp_path, attack, attack.rows, 200, tries=3)
     print(f"{attack.name}: {found:.3f} without the clock")
-    assert found > 0.65  # five standard errors beside a guess
+    assert found > 0.6  # more than three standard errors beside a guess

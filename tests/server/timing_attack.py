@@ -49,16 +49,12 @@ class Attack:
 _HUGE = "abcde fghij " * 80_000
 """About a megabyte: the longest cell that a session opens."""
 _FUNCTIONS = "SELECT COUNT(*) AS n FROM visits WHERE UPPER(LOWER(UPPER(LOWER(UPPER(LOWER(city)))))) LIKE '%A%B%C%X%Y%'"
+_RARE = "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'"
+_LIKE = "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'"
 ATTACKS = (
     Attack(1_000_000, "the only match of a number", "SELECT COUNT(*) AS n FROM visits WHERE age >= 105", 107, "city 1"),
-    Attack(
-        1_000_000,
-        "the only match of a text",
-        "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'",
-        30,
-        "Zwieselberg",
-    ),
-    Attack(100_000, "a huge cell under LIKE", "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'", 30, _HUGE),
+    Attack(1_000_000, "the only match of a text", _RARE, 30, "Zwieselberg"),
+    Attack(100_000, "a huge cell under LIKE", _LIKE, 30, _HUGE),
     Attack(100_000, "a huge cell in functions", _FUNCTIONS, 30, _HUGE),
 )
 
