@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from sordino.errors import InvalidInput
-from sordino.mechanisms.combination import _GAP, EXACT, Family, Floats, Noise, _apart, half_width, reach
+from sordino.mechanisms.combination import _GAP, EXACT, Family, Floats, Noise, _alpha, _apart, half_width, reach
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.laplace import Laplace
 
@@ -178,3 +178,10 @@ def test_noise_that_is_not_rounded_and_no_noise() -> None:
 def test_refuses_what_has_no_half_width(scale: float, coefficients: object, confidence: float) -> None:
     with pytest.raises(InvalidInput):
         half_width("laplace", scale, coefficients, confidence)  # type: ignore[arg-type]
+
+
+def test_a_float_and_the_fraction_it_equals_are_not_confused() -> None:
+    """What was typed may be the decimal number; the fraction is just what it is. Neither order of asking matters."""
+    for first, second in ((0.95, Fraction(0.95)), (Fraction(0.7), 0.7)):
+        found = {type(one): _alpha(one) for one in (first, second)}
+        assert found[float] < found[Fraction]

@@ -39,21 +39,21 @@ max = 110
 type = "text"
 [budget]
 epsilon = {epsilon}
-delta = 1e-6
+delta = {delta}
 {ledger}
 """
 
 
 def declare(
     folder: Path, *, epsilon: float = 1000, answer_time: float = 0.1, table: pa.Table | None = None,
-    ledger: str = "", **settings: Any,
+    ledger: str = "", delta: float = 1e-6, **settings: Any,
 ) -> Path:  # fmt: skip
     """A folder that can be served."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = pa.table({"age": [i % 100 for i in range(2000)], "city": [f"city {i % 7}" for i in range(2000)]})
     pq.write_table(rows if table is None else table, folder / "visits.parquet")
     told = f'[ledger]\npath = "{ledger}"' if ledger else ""
-    (folder / "visits.toml").write_text(TOML.format(epsilon=epsilon, ledger=told))
+    (folder / "visits.toml").write_text(TOML.format(epsilon=epsilon, delta=delta, ledger=told))
     lines = "\n".join(f"{name} = {str(value).lower()}" for name, value in settings.items())
     (folder / "serve.toml").write_text(f"[datasets.visits]\nanswer_time = {answer_time}\n{lines}\n")
     return folder

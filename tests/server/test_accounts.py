@@ -146,18 +146,39 @@ def test_logging_in_with_a_password(home: House) -> None:
     assert wrong.json() == unknown.json()
 
 
-def test_five_tries_a_minute_and_name() -> None:
+def test_wrong_passwords_slow_down_those_who_try_them_and_nobody_else() -> None:
     now = [0.0]
     passwords = Passwords(lambda: now[0])
-    assert [passwords.allowed("ana") for _ in range(7)] == [True] * 5 + [False] * 2
-    assert passwords.allowed("bob")
-    now[0] = 61
-    assert passwords.allowed("ana")
+    assert [passwords.wait("ana", "evil") for _ in range(7)] == [0] * 5 + [1, 1]
+    assert passwords.wait("ana", "home") == passwords.wait("bob", "evil") == 0
+    waits = []
+    for _ in range(9):
+        now[0] += (left := passwords.wait("ana", "evil"))
+        waits.append(left)
+        assert passwords.wait("ana", "evil") == 0
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]  # a minute at most: 1,440 tries a day
+    passwords.right("ana", "home")
+    assert passwords.wait("ana", "evil") > 0  # whose password is right elsewhere helps nobody here
+    now[0] += 3601
+    assert [passwords.wait("ana", "evil") for _ in range(6)] == [0] * 5 + [1]
+    passwords.right("ana", "evil")
+    assert [passwords.wait("ana", "evil") for _ in range(6)] == [0] * 5 + [1]
+
+
+def test_tries_of_very_many_names_are_forgotten_in_time() -> None:
+    now = [0.0]
+    passwords = Passwords(lambda: now[0])
+    for i in range(10_001):
+        passwords.wait(f"name {i}", "evil")
+    now[0] = 3601
+    passwords.wait("ana", "evil")
+    assert len(passwords._wrong) == 1
 
 
 def test_too_many_logins_are_told_to_wait(home: House) -> None:
-    found = [home.http.post("/v1/login", json={"name": "x", "password": "wrong wrong"}).status_code for _ in range(6)]
-    assert found == [401] * 5 + [429]
+    found = [home.http.post("/v1/login", json={"name": "x", "password": "wrong wrong"}) for _ in range(6)]
+    assert [one.status_code for one in found] == [401] * 5 + [429]
+    assert found[-1].headers["retry-after"] == "1"
 
 
 def test_pages_by_cookie(home: House) -> None:
@@ -238,7 +259,7 @@ def test_strangers_who_log_in_keep_nobody_else_waiting() -> None:
     sessions.passwords.matches = lambda *_: not gate.wait(20)  # type: ignore[method-assign]
 
     async def flood() -> list[int]:
-        tries = [asyncio.create_task(sessions.by_password(f"n{i}", "x" * 20, page=False)) for i in range(40)]
+        tries = [asyncio.create_task(sessions.by_password(f"n{i}", "x" * 20, page=False, address="")) for i in range(40)]
         await asyncio.sleep(0.05)
         try:
             await asyncio.wait_for(asyncio.to_thread(store.people), 5)

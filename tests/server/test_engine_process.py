@@ -68,6 +68,24 @@ def test_a_refusal_leaves_at_a_tick_too_and_costs_nothing(engine: Served) -> Non
     run(work)
 
 
+def test_no_reply_crosses_to_web_before_its_tick(engine: Served) -> None:
+    """Not even stored answers, receipts and refusals: when a reply arrives would tell when its work was done."""
+
+    async def work() -> None:
+        async with engine.link() as link:
+            asked = [ask("cross", analyst="cai"), ask("cross 2", "SELECT age FROM visits"), ask("cross", analyst="cai")]
+            for one in asked:
+                reply = await link.ask(one)
+                assert time.monotonic() >= reply.tick > 0
+            others = ({"kind": "answer", "request_id": "cross"}, {"kind": "payments", "after": 0, "limit": 9})
+            for other in others:
+                sent = time.monotonic()
+                told, _ = await link._told({**other, "analyst": "cai"})
+                assert time.monotonic() >= told.tick > sent
+
+    run(work)
+
+
 def test_a_hundred_repeats_of_one_id_are_one_charge(engine: Served) -> None:
     async def work() -> None:
         async with engine.link() as link, engine.link() as other:

@@ -389,3 +389,28 @@ def test_a_suspended_dataset_answers_nobody_until_its_owner_resumes(home: House)
     assert len(home.link.asked) == before
     assert home.post("owner", "/v1/datasets/visits/resume").status_code == 204
     assert home.ask("analyst", "SELECT COUNT(*) AS n FROM visits WHERE age > 41").json()["status"] == "answered"
+
+
+SETS = "SELECT ward, decade, COUNT(*) AS n FROM (SELECT *, FLOOR(age / 10) AS decade FROM visits) AS v GROUP BY {}"
+
+
+@pytest.mark.parametrize("sets", ["CUBE (ward, decade)", "ROLLUP (ward, decade)", "GROUPING SETS ((ward), (decade))"])
+def test_many_tables_at_once_are_a_question_with_sets_of_keys(home: House, sets: str) -> None:
+    sql, offer = SETS.format(sets), {"epsilon": 0.05}
+    price = home.post("other", f"{D}/preview", {"question": sql, "offer": offer, "show": ["text", "sql"]}).json()
+    with home.link.session.as_analyst("other") as session:
+        plan = session.preview(sql, epsilon=0.05)
+        assert (price["epsilon"], price["promise"], price["text"]) == (str(plan.epsilon), plan.promise, plan.explain())
+        assert (price["errors"], price["notes"]) == (plan.errors(), list(plan.notes))
+    assert (price["mechanism"], price["private_keys"]) == ("gaussian", False)
+    points = home.post("other", f"{D}/curve", {"question": sql, "epsilons": ["0.05", "1"]}).json()["points"]
+    assert points[0]["errors"] == price["errors"]
+    assert points[1]["errors"]["n"] < price["errors"]["n"] / 10
+    found = home.ask("other", sql, offer=offer).json()
+    assert found["status"] == "answered"
+    answer = Answer.from_json(home.get("other", found["answer"]).text)
+    assert answer.names == ("ward", "decade", "n")
+    keys = list(zip(answer["ward"], answer["decade"], strict=True))
+    assert ("A", None) in keys
+    assert ((None, None) in keys) == ("GROUPING" not in sets)
+    assert home.post("other", f"{D}/sketch", {"question": sql}).status_code == 200

@@ -22,18 +22,20 @@ from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
 from sordino.errors import InvalidInput
 from sordino.plan.cost import Cost
-from sordino.plan.plan import make_plan, price_curve
+from sordino.plan.plan import bind_question, make_plan
 from sordino.privacy.budget import Budget
 from sordino.query.aggregates.estimates import Estimates
+from sordino.query.bounds import Bounds
 from sordino.query.front.sql import parse
 from sordino.server.accounts.people import EVERYWHERE, Role, Scope
 from sordino.server.accounts.policy import Policy
 from sordino.server.accounts.secrets_of_people import LINK
 from sordino.server.accounts.store import Pin, Store
-from sordino.server.web import desk
+from sordino.server.web import desk, planning
 from sordino.server.web.drawing import drawn
+from sordino.server.web.hosts import exactly
 from sordino.server.web.planning import curve, preview, sketch
-from sordino.server.web.process import WebSettings
+from sordino.server.web.process import OidcSettings, WebSettings
 from sordino.server.web.sessions import form_key
 from sordino.server.web.site import theory
 from sordino.server.web.site.answer_view import view
@@ -189,13 +191,36 @@ def test_the_key_of_a_form_is_made_with_a_secret_that_each_server_keeps(tmp_path
 
 
 def test_a_server_of_ones_own_answers_to_its_own_name_only() -> None:
-    with house(hosts=frozenset((b"127.0.0.1:8765",))) as home:
+    with house(hosts=exactly("127.0.0.1", 8765)) as home:
         for host, status in (("127.0.0.1:8765", 200), ("127.0.0.1:8766", 421), ("localhost:8765", 421), ("evil.test", 421)):
             for path in ("/healthz", "/login"):
                 assert home.http.get(path, headers={"Host": host}).status_code == status, (host, path)
-    own = WebSettings(tmp := Path(), port=8765, listening=3)
-    assert own.hosts == {b"127.0.0.1:8765"}
-    assert WebSettings(tmp, port=8765).hosts == frozenset()  # it may stand behind a proxy
+    own = WebSettings(Path(), port=8765, listening=3)
+    assert own.hosts(b"127.0.0.1:8765")
+    assert not own.hosts(b"localhost:8765")
+
+
+NAMED = {
+    "127.0.0.1:8765": 200, "localhost:8765": 200, "LOCALHOST": 200, "[::1]:8765": 200, "10.0.0.5": 200,
+    "data.example.org": 200, "Data.Example.org.:443": 200, "login.example.org": 200,
+    "evil.test": 421, "data.example.org.evil.test": 421, "127.0.0.1.evil.test": 421, "example.org": 421, "": 421,
+    "evil.test:127.0.0.1": 421, "[evil.test]": 421,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host", NAMED)
+def test_a_server_answers_to_the_names_that_its_owner_lists(named: House, host: str) -> None:
+    for path in ("/healthz", "/login", "/v1/datasets"):
+        found = named.http.get(path, headers=named.as_("analyst", Host=host))
+        assert found.status_code == NAMED[host], (host, path)
+        assert found.status_code == 200 or "hosts = [" in found.json()["hint"]
+
+
+@pytest.fixture(scope="module")
+def named() -> Iterator[House]:
+    oidc = OidcSettings("https://idp.example.org", "c", None, "https://login.example.org/sordino")
+    with house(hosts=WebSettings(Path(), names=("data.example.org",), oidc=oidc).hosts) as home:
+        yield home
 
 
 def test_strangers_who_move_sliders_wait_in_a_short_queue(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,7 +447,7 @@ def test_a_curve_has_the_prices_of_plans(sql: str) -> None:
     dataset, query = visits(), parse(sql)
     meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta)  # type: ignore[arg-type]
     costs = [Cost.offered(epsilon=epsilon) for epsilon in (0.01, 0.1, 1, 9)]
-    points = price_curve(query, dataset, costs, meter)
+    points = bind_question(query, dataset, costs[0].bounds, costs[0].bias).points(costs, meter)
     for cost, point in zip(costs, points, strict=True):
         plan = make_plan(query, dataset, cost, meter)
         assert (point.price.charge, point.price.family, point.budget) == (plan.charge, plan.price.family, plan.budget)
@@ -431,12 +456,16 @@ def test_a_curve_has_the_prices_of_plans(sql: str) -> None:
     assert [one["takes"] for one in told] == [float(point.budget.taken or 0) for point in points]  # type: ignore[index, call-overload]
 
 
-def test_a_curve_is_of_offers_that_differ_in_epsilon_only() -> None:
+@pytest.mark.parametrize("other", [{"max_rows": 2}, {"bias": False}])
+def test_a_bound_question_has_the_bounds_and_measures_of_one_offer(other: Any) -> None:
     dataset = visits()
     meter = TwoMeterFilter(dataset.budget)  # type: ignore[arg-type]
-    costs = [Cost.offered(epsilon=1), Cost.offered(epsilon=1, max_rows=2)]
-    with pytest.raises(ValueError, match="more than epsilon"):
-        price_curve(parse(COUNT), dataset, costs, meter)
+    cost, another = Cost.offered(epsilon=1), Cost.offered(epsilon=1, **other)
+    bound = bind_question(parse(COUNT), dataset, cost.bounds, cost.bias)
+    one, same = bound.plan(cost, meter), make_plan(parse(COUNT), dataset, cost, meter)
+    assert (one.charge, one.sql(), one.explain(details=True)) == (same.charge, same.sql(), same.explain(details=True))
+    with pytest.raises(ValueError, match="other bounds or measures"):
+        bound.plan(another, meter)
 
 
 def test_a_sketch_is_about_nobody() -> None:
@@ -517,3 +546,31 @@ def test_an_account_of_all_roles_has_all_pages(home: House) -> None:
     who = logged_in(home, "everything")
     for path in ("/", "/workbench", "/workbench/visits", "/history", "/board"):
         assert home.http.get(path, headers=who[0]).status_code == 200, path
+
+
+def test_planners_keep_what_is_small_and_forget_the_oldest() -> None:
+    lately, numbers = planning._Lately(1000), range(6)
+    questions = [planning._Question(b"", f"SELECT {i}", Bounds(), None) for i in numbers]
+    for question in questions:
+        lately.keep(question, 250)
+    again = [planning._Question(b"", f"SELECT {i}", Bounds(), None) for i in numbers]
+    assert [lately.same(one) is before for one, before in zip(again, questions, strict=True)] == [False] * 2 + [True] * 4
+    lately.keep(again[5], 251)  # it has become too large
+    assert lately.same(again[5]) is again[5]
+    lately.keep(again[0], 250)
+    assert (lately._size, len(lately._found)) == (1000, 4)
+
+
+def test_prices_are_the_same_whether_a_question_was_planned_before_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At other prices, bounds and declarations: nothing of one enters another."""
+    dataset, other = visits(), visits(epsilon=3)
+    told, offers = [], ({"epsilon": "0.1"}, {"epsilon": "1"}, {"epsilon": "1", "max_rows": 2}, {"error": "9"})
+    for data in (_public(dataset), _public(other)):
+        meter = TwoMeterFilter(dataset.budget, dataset.reserved_delta)  # type: ignore[arg-type]
+        for offer in offers:
+            for most in (10**6, None, 0):
+                if most is not None:
+                    monkeypatch.setattr(planning, "_lately", planning._Lately(most))
+                told.append(preview(data, "duckdb", meter, WARDS, offer, "text sql"))  # type: ignore[arg-type]
+    assert all(told[i] == told[i + 1] == told[i + 2] for i in range(0, len(told), 3))
+    assert len({str(one.view["charge"]) + str(one.view["errors"]) for one in told}) == 4

@@ -138,7 +138,7 @@ def opened(http: httpx.Client, within: float = 40.0) -> None:
 
 def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
     from sordino.errors import InvalidDeclaration
-    from sordino.server.settings import identity_provider, served
+    from sordino.server.settings import host_names, identity_provider, served
 
     declared(tmp_path)
     assert identity_provider(tmp_path) is None
@@ -152,6 +152,14 @@ def test_settings_of_an_identity_provider_are_checked(tmp_path: Path) -> None:
         settings.write_text(text + wrong)
         with pytest.raises(InvalidDeclaration):
             identity_provider(tmp_path)
+    assert host_names(tmp_path) == []
+    settings.write_text('hosts = ["data.example.org", "localhost"]\n' + text)
+    assert host_names(tmp_path) == ["data.example.org", "localhost"]
+    assert served(tmp_path)[0].answer_time == 1.0
+    for wrong in ('["https://data.example.org"]', '["data.example.org:443"]', '[""]', "[1]", '["*"]', "7"):
+        settings.write_text(f"hosts = {wrong}\n{text}")
+        with pytest.raises(InvalidDeclaration, match="without a port"):
+            host_names(tmp_path)
     settings.write_text(text + "[odic]\n")
     with pytest.raises(InvalidDeclaration):
         served(tmp_path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from server.timing_attack import ATTACKS, Attack, auc, naive, served_times
+from server.timing_attack import ATTACKS, Attack, auc, campaign, naive, served_times
 
 
 @pytest.fixture(autouse=True)
@@ -35,18 +37,25 @@ def test_a_huge_cell_is_seen_without_the_clock_and_not_with_it(tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_no_attack_tells_more_than_a_guess(tmp_path: Path, attack: Attack) -> None:
-    """2,000 pairs: a standard error is 0.009."""
-    by_wait, by_lateness, late = served_times(tmp_path, attack, attack, 100_000, 2000, 0.1)
-    print(f"{attack.name}: {by_wait:.3f} by the wait, {by_lateness:.3f} by lateness, 99 % within {1000 * late:.1f} ms")
-    assert abs(by_wait - 0.5) < 0.03
-    assert abs(by_lateness - 0.5) < 0.03
+def test_no_attack_over_http_tells_more_than_a_guess(tmp_path: Path) -> None:
+    """2,000 pairs: a standard error is 0.009. A machine that does nothing else takes 20 minutes.
+
+    SORDINO_TIMING_PAIRS: another number of pairs, with three of its standard errors allowed.
+    """
+    pairs = int(os.environ.get("SORDINO_TIMING_PAIRS", "2000"))
+    attacks = [*((attack, attack) for attack in ATTACKS), (None, ATTACKS[0])]
+    found = campaign(tmp_path, attacks, pairs, 0.08)
+    for (attack, _), outcome in zip(attacks, found, strict=True):
+        print(f"{'control' if attack is None else attack.name}: {outcome}")
+    most = 0.03 if pairs >= 2000 else 3 * math.sqrt(1 / (6 * pairs))
+    for outcome in found:
+        assert abs(outcome.by_wait - 0.5) < most
+        assert abs(outcome.by_lateness - 0.5) < most
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_same_attacks_catch_the_naive_endpoint(tmp_path: Path, attack: Attack) -> None:
-    found = naive(tmp_path, attack, 100_000, 700, tries=3)
+    found = naive(tmp_path, attack, attack.rows, 200, tries=3)
     print(f"{attack.name}: {found:.3f} without the clock")
-    assert found > 0.53  # outside of what the server must keep
+    assert found > 0.6  # more than three standard errors beside a guess

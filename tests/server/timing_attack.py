@@ -1,14 +1,23 @@
 """Four attacks on the time of an answer: two tables that differ in one row, the same question, and a stopwatch.
 
-The attacker asks both tables, several times each, and tells them apart by when the fastest answer is shown. 0.5 is a
-guess. `naive` answers as soon as it can; `served` is the engine process behind its link, shown at the tick as web does it.
+The attacker asks both tables and tells them apart by when answers are shown. 0.5 is a guess. `naive` answers as soon as it
+can; `served_times` is the engine process behind its link; `campaign` is all of `sordino serve`, over HTTP.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +28,18 @@ import pytest
 from server.served_folder import Served, ask, declare
 from sordino.engines.duckdb import engine as duckdb_engine
 from sordino.query.dataset import Dataset
+from sordino.server.clock import Clock
 from sordino.server.engine_link import EngineLink
 from sordino.session import Session
 
-__all__ = ["ATTACKS", "Attack", "auc", "naive", "served_times"]
+__all__ = ["ATTACKS", "Attack", "Outcome", "auc", "campaign", "naive", "served_times"]
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A question, and the row that one of two tables has in the place of an ordinary one."""
+    """A question, and the row that one of two tables of so many rows has in the place of an ordinary one."""
 
+    rows: int
     name: str
     question: str
     age: int
@@ -38,19 +49,22 @@ class Attack:
 _HUGE = "abcde fghij " * 80_000
 """About a megabyte: the longest cell that a session opens."""
 _FUNCTIONS = "SELECT COUNT(*) AS n FROM visits WHERE UPPER(LOWER(UPPER(LOWER(UPPER(LOWER(city)))))) LIKE '%A%B%C%X%Y%'"
+_RARE = "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'"
+_LIKE = "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'"
 ATTACKS = (
-    Attack("the only match of a number", "SELECT COUNT(*) AS n FROM visits WHERE age >= 105", 107, "city 1"),
-    Attack("the only match of a text", "SELECT COUNT(*) AS n FROM visits WHERE city = 'Zwieselberg'", 30, "Zwieselberg"),
-    Attack("a huge cell under LIKE", "SELECT COUNT(*) AS n FROM visits WHERE city LIKE '%a%b%c%d%e%z%'", 30, _HUGE),
-    Attack("a huge cell in functions", _FUNCTIONS, 30, _HUGE),
+    Attack(1_000_000, "the only match of a number", "SELECT COUNT(*) AS n FROM visits WHERE age >= 105", 107, "city 1"),
+    Attack(1_000_000, "the only match of a text", _RARE, 30, "Zwieselberg"),
+    Attack(100_000, "a huge cell under LIKE", _LIKE, 30, _HUGE),
+    Attack(100_000, "a huge cell in functions", _FUNCTIONS, 30, _HUGE),
 )
 
 
 def table(rows: int, attack: Attack | None) -> pa.Table:
     """Ordinary rows; the first is the attack's, if there is one."""
-    ages, cities = [i * 7 % 100 for i in range(rows)], [f"city {i % 97}" for i in range(rows)]
+    places = np.arange(rows)
+    ages, cities = places * 7 % 100, pa.array([f"city {i}" for i in range(97)]).take(pa.array(places % 97))
     if attack is not None:
-        ages[0], cities[0] = attack.age, attack.city
+        ages[0], cities = attack.age, pa.concat_arrays([pa.array([attack.city]), cities[1:]])
     return pa.table({"age": pa.array(ages, pa.int64()), "city": cities})
 
 
@@ -82,25 +96,32 @@ def naive(
 
 
 def _naive(folder: Path, attack: Attack, rows: int, pairs: int, tries: int, stopwatch: Callable[[], float]) -> float:
-    sessions = []
+    sessions, memory = [], Path("/dev/shm")  # what is measured does not wait for a disk
+    ledgers = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     for name, planted in (("without", None), ("with", attack)):
         place = declare(folder / f"naive {name}", table=table(rows, planted), epsilon=10_000)
-        sessions.append(Session(Dataset.load(place / "visits.toml"), threads=1, ledger=folder / f"{name}.ledger"))
+        sessions.append(Session(Dataset.load(place / "visits.toml"), threads=1, ledger=ledgers / f"{name}.ledger"))
     times: tuple[list[float], list[float]] = ([], [])
+    draws = random.Random(1)
     for _ in range(pairs * tries + 2):
-        for session, taken in zip(sessions, times, strict=True):
+        for session, taken in draws.sample(list(zip(sessions, times, strict=True)), 2):
             began = stopwatch()
             session.sql(attack.question, epsilon=0.01)
             taken.append(stopwatch() - began)
     for session in sessions:
         session.close()
+    shutil.rmtree(ledgers)
     return auc(fastest(times[0][2:], tries), fastest(times[1][2:], tries))
+
+
+_DRAWS = random.Random(0)
+"""Which table comes first, and at which phase of the clock: anew for each pair, so that nothing beside it is in step."""
 
 
 async def _time(link: EngineLink, attack: Attack, number: int, answer_time: float) -> tuple[float, float]:
     """How long an answer takes until it is shown, and by how much it misses its tick."""
     # at every phase of the clock alike, so that where its grid lies does not matter
-    await asyncio.sleep(answer_time * (number * 0.6180339887 % 1))
+    await asyncio.sleep(answer_time * _DRAWS.random())
     began = time.monotonic()
     reply = await link.ask(ask(f"{attack.name} {number}", attack.question))
     await asyncio.sleep(max(reply.tick - time.monotonic(), 0))
@@ -125,8 +146,7 @@ def served_times(
         async def work() -> None:
             async with one.link() as first, other.link() as second:
                 for number in range(pairs * tries + 2):
-                    turns = [(first, times[0]), (second, times[1])]
-                    for link, taken in turns if number % 2 else turns[::-1]:  # who comes first matters to nobody
+                    for link, taken in _DRAWS.sample([(first, times[0]), (second, times[1])], 2):
                         taken.append(await _time(link, asked, number, answer_time))
 
         times: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
@@ -136,3 +156,143 @@ def served_times(
         without, with_ = ([each[place] for each in taken[2:]] for taken in times)
         areas.append(auc(fastest(without, tries), fastest(with_, tries)))
     return areas[0], areas[1], float(np.quantile([late for _, late in times[0] + times[1]], 0.99))
+
+
+# The whole server, over HTTP.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a stopwatch over HTTP says of one attack: the area by the wait, and by how long after its tick an answer came.
+
+    `late` are the median of the latter and its 99 %, in seconds; `seen` is the least delay of one table that the second
+    area would show as 0.53. Pairs with an answer that was refused or failed, in a pause say, were asked again.
+    """
+
+    by_wait: float
+    by_lateness: float
+    late: tuple[float, float]
+    seen: float
+    again: int
+
+    def __str__(self) -> str:
+        middle, most = (1000 * each for each in self.late)
+        return (
+            f"{self.by_wait:.3f} by the wait, {self.by_lateness:.3f} by lateness (half within {middle:.1f} ms, 99 % within "
+            f"{most:.1f} ms; a delay of {1000 * self.seen:.2f} ms would be seen); {self.again} pairs asked again"
+        )
+
+
+class _Connection:
+    """One client, over a connection of its own."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._port, self._token = port, token
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            with contextlib.suppress(OSError):
+                await self._streams[1].wait_closed()
+            self._streams = None
+
+    async def send(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+        for _ in range(1800):
+            try:
+                return await self._send(method, path, body)
+            except (OSError, asyncio.IncompleteReadError):  # it is starting, or the connection was idle for too long
+                await self.close()
+                await asyncio.sleep(0.1)
+        raise AssertionError("the server is not there")
+
+    async def _send(self, method: str, path: str, body: object) -> tuple[int, dict[str, object]]:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        content = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._token}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        writer.write(head.encode() + content)
+        told = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", told.lower())
+        text = await reader.readexactly(0 if length is None else int(length[1]))
+        return int(told.split(b" ", 2)[1]), json.loads(text or b"{}")
+
+
+@contextlib.contextmanager
+def _serving(folder: Path) -> Iterator[tuple[int, str]]:
+    """The port of `sordino serve`, and the token of its owner."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = int(found.getsockname()[1])
+    command = [sys.executable, "-m", "sordino", "serve", str(folder), "--port", str(port)]
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as it:
+        try:
+            assert it.stdout is not None
+            yield port, it.stdout.readline().strip()
+        finally:
+            it.terminate()
+
+
+def _name(number: int, planted: int) -> str:
+    return f"{'with' if planted else 'without'}_{number}"
+
+
+def campaign(folder: Path, attacks: list[tuple[Attack | None, Attack]], pairs: int, answer_time: float) -> list[Outcome]:
+    """All attacks side by side, each a planted row (None: a control without one) and whose question is asked."""
+    for number, (attack, asked) in enumerate(attacks):
+        for planted, row in enumerate((None, attack)):
+            place = declare(folder / "parts", table=table(asked.rows, row), epsilon=100_000)
+            name, toml = _name(number, planted), (place / "visits.toml").read_text()
+            (place / "visits.parquet").rename(folder / f"{name}.parquet")
+            (folder / f"{name}.toml").write_text(toml.replace("visits.parquet", f"{name}.parquet"))
+    names = [_name(number, planted) for number in range(len(attacks)) for planted in (0, 1)]
+    settings = "".join(f"[datasets.{name}]\nanswer_time = {answer_time}\n" for name in names)
+    (folder / "serve.toml").write_text(settings)
+
+    async def lane(port: int, owner: str, token: str, number: int, asked: Attack) -> Outcome:
+        client, keeper = _Connection(port, token), _Connection(port, owner)
+        times: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+        again = -2  # the first two pairs warm up
+        while len(times[0]) < pairs + 2:
+            found: dict[int, tuple[float, float]] = {}
+            for planted in _DRAWS.sample((0, 1), 2):
+                name = _name(number, planted)
+                await asyncio.sleep(answer_time * _DRAWS.random())
+                began = time.monotonic()
+                body = {"kind": "sql", "question": asked.question, "offer": {"epsilon": "0.01"}, "fresh": True}
+                status, told = await client.send("POST", f"/v1/datasets/{name}/questions", body)
+                if status == 202:
+                    _, told = await client.send("GET", f"{told['location']}?wait=60")
+                shown = time.monotonic()
+                if told.get("status") != "answered":
+                    await keeper.send("POST", f"/v1/datasets/{name}/resume")
+                    await asyncio.sleep(1)
+                    break
+                grid = Clock.of(name, answer_time, shown)
+                found[planted] = shown - began, (shown - grid.origin) % answer_time
+            if len(found) == 2:
+                for planted in (0, 1):
+                    times[planted].append(found[planted])
+            else:
+                again += 1
+        await client.close()
+        await keeper.close()
+        waits, lates = ([[one[place] for one in taken[2:]] for taken in times] for place in (0, 1))
+        seen = next(ms / 100_000 for ms in range(1, 10_000) if auc(lates[0], [x + ms / 100_000 for x in lates[0]]) > 0.53)
+        late = float(np.quantile(lates[0] + lates[1], 0.5)), float(np.quantile(lates[0] + lates[1], 0.99))
+        return Outcome(auc(*waits), auc(*lates), late, seen, max(again, 0))
+
+    async def work(port: int, owner: str) -> list[Outcome]:
+        keeper = _Connection(port, owner)
+        await keeper.send("POST", "/v1/people", {"name": "eve", "roles": ["analyst"], "datasets": ["*"]})
+        _, made = await keeper.send("POST", "/v1/tokens", {"person": "eve"})
+        for name in names:
+            while (await keeper.send("GET", f"/v1/datasets/{name}"))[1].get("state") != "open":
+                await asyncio.sleep(0.2)
+        lanes = [lane(port, owner, str(made["secret"]), number, asked) for number, (_, asked) in enumerate(attacks)]
+        await keeper.close()
+        return await asyncio.gather(*lanes)
+
+    with _serving(folder) as (port, owner):
+        return asyncio.run(work(port, owner))

@@ -61,8 +61,8 @@ def declare(path: Path, rows: int, answer_time: float, unit: str = "rows") -> No
 
 
 @asynccontextmanager
-async def link(path: Path) -> AsyncIterator[EngineLink]:
-    """The engine process of a folder, started for this."""
+async def link(path: Path) -> AsyncIterator[tuple[EngineLink, int]]:
+    """The link to the engine process of a folder, started for this, and its number."""
     sockets, state = Path(tempfile.mkdtemp(prefix="sordino-")), path / ".server"
     state.mkdir(mode=0o700)
     (one,) = served(path)
@@ -70,7 +70,7 @@ async def link(path: Path) -> AsyncIterator[EngineLink]:
     opened = EngineLink(one.name, socket_of(sockets, one.name))
     try:
         await opened.ready(120)
-        yield opened
+        yield opened, process.pid
     finally:
         await opened.close()
         process.terminate()

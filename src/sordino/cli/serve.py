@@ -103,7 +103,7 @@ def lend(
 
     `listening`: the socket of a server for oneself, which has neither an identity provider nor a log.
     """
-    from sordino.server.settings import identity_provider
+    from sordino.server.settings import host_names, identity_provider
     from sordino.server.supervisor import Supervisor, socket_of
 
     sockets = Path(tempfile.mkdtemp(prefix="sordino-"))  # a short path: those of sockets have at most 107 bytes
@@ -114,6 +114,7 @@ def lend(
             "host": host, "port": port, "certificate": None if certificate is None else str(certificate),
             "key": None if key is None else str(key), "oidc": None if own else identity_provider(folder), "quiet": own,
             "listening": None if listening is None else listening.fileno(),
+            "names": [] if own else host_names(folder),
         }  # fmt: skip
         command = [sys.executable, "-m", "sordino.server.web_process", json.dumps(settings)]
         supervisor = Supervisor.over(folder, datasets, sockets, state, command, note, listening)

@@ -230,20 +230,16 @@ class RemoteSession:
         return self._previewed("suggest", table or "", _suggestion(epsilon, columns, keys, query_epsilon))
 
     def marginals(self, *_: object, **__: object) -> Never:
-        """Refused: a server does not answer workloads."""
-        raise _not_served("marginals")
+        """Refused: many tables at once are asked in SQL."""
+        raise _not_served("marginals", 'Ask "SELECT ward, sex, COUNT(*) AS n FROM visits GROUP BY CUBE (ward, sex)".')
 
-    def preview_marginals(self, *_: object, **__: object) -> Never:
-        """Refused: a server does not answer workloads."""
-        raise _not_served("marginals")
+    preview_marginals = marginals
 
     def synthesize(self, *_: object, **__: object) -> Never:
-        """Refused: a server does not make synthetic rows."""
-        raise _not_served("synthesize")
+        """Refused: synthetic rows are fitted in rounds, for minutes, and each answer of a server fits into its slot."""
+        raise _not_served("synthesize", "Let whoever holds the data run it, with so.Session.")
 
-    def preview_synthesize(self, *_: object, **__: object) -> Never:
-        """Refused: a server does not make synthetic rows."""
-        raise _not_served("synthesize")
+    preview_synthesize = synthesize
 
     def curve(self, query: str | Query, epsilons: Sequence[Number] | None = None) -> list[dict[str, Any]]:
         """Error against price: what to expect at each epsilon; without any, at twenty up to the whole budget."""
@@ -345,9 +341,8 @@ class RemoteSession:
         return f"RemoteSession({self.name} at {self._server.place}, as {self.analyst})"
 
 
-def _not_served(what: str) -> InvalidInput:
-    rule = "a server answers questions in SQL or Python, and suggestions of bounds"
-    return InvalidInput(f"{what} over HTTP", rule, "Let whoever holds the data run it, with so.Session.")
+def _not_served(what: str, hint: str) -> InvalidInput:
+    return InvalidInput(f"{what} over HTTP", "a server answers questions in SQL or Python, and suggestions of bounds", hint)
 
 
 def _as_json(offer: Offer) -> dict[str, JSON]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -95,6 +96,12 @@ def half_width(
     return np.asarray(np.where(single, alone, together), np.float64)
 
 
+@lru_cache(maxsize=256, typed=True)  # a float has two readings, the fraction that it equals has one
+def _alpha(confidence: Number) -> float:
+    return float_lower(1 - open_unit("confidence", confidence).upper)
+
+
+@lru_cache(maxsize=1024, typed=True)
 def _spread(scale: float | Fraction) -> float:
     if not 0 < scale < math.inf:
         raise InvalidInput(f"scale={scale}", "the scale must be positive and finite", "Noise without a scale is `EXACT`.")
@@ -103,7 +110,7 @@ def _spread(scale: float | Fraction) -> float:
 
 def reach(family: Family, coefficients: npt.ArrayLike, confidence: Number) -> Floats:
     """The same for noise of scale one that is not rounded. It is a norm of the coefficients (combination.md)."""
-    alpha = float_lower(1 - open_unit("confidence", confidence).upper)
+    alpha = _alpha(confidence)
     c = np.abs(np.asarray(coefficients, np.float64))
     if family == "gaussian":
         from scipy.special import ndtri

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 
@@ -41,7 +41,7 @@ from sordino.query.having import check_having, check_order
 from sordino.query.meaning.expressions import typed
 from sordino.query.meaning.listed import expect_listed_keys
 
-__all__ = ["Plan", "PricePoint", "make_plan", "price_curve"]
+__all__ = ["BoundQuestion", "Plan", "PricePoint", "bind_question", "make_plan"]
 
 _MOST_ROWS, _MOST_GROUPS = 2**20, 2**19
 _MOST_SQL = 2**22
@@ -166,9 +166,13 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Bound:
-    """A query bound to the declaration: all that a plan has before it has a price, so that many prices can be tried."""
+class BoundQuestion:
+    """A query bound to the declaration: all that a plan has before it has a price, so that many prices can be tried.
 
+    Offers for it may differ in all but the bounds and the measures that it was bound by.
+    """
+
+    by: tuple[Bounds, bool | None]
     query: tree.Query
     rows: Asked
     keys: tuple[Key, ...]
@@ -176,10 +180,42 @@ class _Bound:
     others: list[Release]
     sums: dict[Norm, _Summed]
     asked: dict[Family, list[Release]]
+    unread: tuple[str, ...]
+    _statements: dict[Norm, Statement | None] = field(default_factory=dict, compare=False, repr=False)
+    """What runs, for noise of each norm, once it was needed: the price changes nothing in it."""
 
     def priced(self, cost: Cost, meter: TwoMeterFilter) -> tuple[Price, str]:
-        """The best price for an offer, and in words why; bounds and measures of the offer are those that it was bound by."""
+        """The best price for an offer, and in words why."""
+        if (cost.bounds, cost.bias) != self.by:
+            raise ValueError("this offer has other bounds or measures")
         return best_price(self.asked, cost, meter, _errors(self.query, cost), _widths(self.query, cost))
+
+    def plan(self, cost: Cost, meter: TwoMeterFilter) -> Plan:
+        """The plan at a cost, for what the meter still allows."""
+        best, note = self.priced(cost, meter)
+        statement, share = self._statement(_NORMS[best.family]), BudgetShare.of(best.charge, meter)
+        plan = Plan(self.query, self.rows.whose, cost, self.keys, self.who, best, statement, note, share, self.unread)
+        _expect_small(plan)
+        return plan
+
+    def points(self, costs: Sequence[Cost], meter: TwoMeterFilter) -> list[PricePoint]:
+        """What it would cost and be like at many offers."""
+        priced = [(self.priced(cost, meter)[0], _errors(self.query, cost)) for cost in costs]
+        return [PricePoint(best, errors(best), BudgetShare.of(best.charge, meter)) for best, errors in priced]
+
+    def _statement(self, norm: Norm) -> Statement | None:
+        if norm not in self._statements:
+            terms, measure = self.sums[norm].terms, self.sums[norm].measure
+            selections = [release.quota for release in self.others if isinstance(release, Keys)]
+            made = None
+            if terms or selections or measure is not None:
+                values = {name: value.copy() for name, value in self.sums[norm].values.items()}
+                nobody = measure is not None and measure.nobody
+                lines = self.rows.lines([key.sql for key in self.keys], values, with_nobody=nobody)
+                found = selections[0] if selections else None
+                made = group_sums(lines, terms, norm=norm, found=found, measure=measure)
+            self._statements[norm] = made
+        return self._statements[norm]
 
 
 @dataclass(frozen=True)
@@ -191,36 +227,12 @@ class PricePoint:
     budget: BudgetShare
 
 
-def price_curve(query: tree.Query, dataset: Dataset, costs: Sequence[Cost], meter: TwoMeterFilter) -> list[PricePoint]:
-    """Prices of one question at many offers that differ in epsilon only: it is bound once, and priced many times."""
-    if len({replace(cost, epsilon=Fraction(1)) for cost in costs if cost.epsilon is not None}) > 1:
-        raise ValueError("these offers differ in more than epsilon")
-    bound, points = _bound(query, dataset, costs[0]), []
-    for cost in costs:
-        best, _ = bound.priced(cost, meter)
-        points.append(PricePoint(best, _errors(query, cost)(best), BudgetShare.of(best.charge, meter)))
-    return points
-
-
 def make_plan(query: tree.Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter) -> Plan:
     """The plan of a query at a cost, for what the meter still allows."""
-    bound = _bound(query, dataset, cost)
-    best, note = bound.priced(cost, meter)
-    rows, keys, whose = bound.rows, bound.keys, bound.rows.whose
-    statement, norm = None, _NORMS[best.family]
-    terms, measure = bound.sums[norm].terms, bound.sums[norm].measure
-    selections = [release.quota for release in bound.others if isinstance(release, Keys)]
-    if terms or selections or measure is not None:
-        values = {name: value.copy() for name, value in bound.sums[norm].values.items()}
-        lines = rows.lines([key.sql for key in keys], values, with_nobody=measure is not None and measure.nobody)
-        statement = group_sums(lines, terms, norm=norm, found=selections[0] if selections else None, measure=measure)
-    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
-    plan = Plan(query, whose, cost, keys, bound.who, best, statement, note, BudgetShare.of(best.charge, meter), unread)
-    _expect_small(plan)
-    return plan
+    return bind_question(query, dataset, cost.bounds, cost.bias).plan(cost, meter)
 
 
-def _bound(query: tree.Query, dataset: Dataset, cost: Cost) -> _Bound:
+def bind_question(query: tree.Query, dataset: Dataset, asked_bounds: Bounds, bias: bool | None) -> BoundQuestion:
     """A query bound to the declaration, with the bounds and measures of an offer; whatever is wrong with it is refused."""
     if query.sets is not None:
         rule = "CUBE, ROLLUP and GROUPING SETS are planned as a workload"
@@ -238,7 +250,7 @@ def _bound(query: tree.Query, dataset: Dataset, cost: Cost) -> _Bound:
     certain = whose.owner == "row" and whose.every and whose.neighbors is Neighbors.REPLACE and not keys
     channels, columns = channels_of(_asked(query), rows, certain=certain, replaced=replaced)
     _expect_few_draws(columns, possible)
-    bounds = _tightened(whose, cost)
+    bounds = _tightened(whose, asked_bounds)
     who = Contribution(whose.neighbors, bounds, possible, bool(keys), whose.by_row, certain, whose.public)
     _expect_bounded(whose, who, [channel.partial.bounding for channel in channels] + ["scale"] * bool(columns))
     key_cells = [key.sql for key in keys]
@@ -251,14 +263,15 @@ def _bound(query: tree.Query, dataset: Dataset, cost: Cost) -> _Bound:
     sums: dict[Norm, _Summed] = {}
     for norm in _NORMS.values():
         same = all(who.applied(channel.partial.bounding, norm) == bounds for channel in channels)
-        sums[norm] = sums["l2"] if same and sums else _summed(rows, who, channels, key_cells, cost, norm, drawn=bool(drawn))
+        sums[norm] = sums["l2"] if same and sums else _summed(rows, who, channels, key_cells, bias, norm, drawn=bool(drawn))
     asked: dict[Family, list[Release]] = {}
     for family, norm in _NORMS.items():
         measure = sums[norm].measure
         beyond = [] if measure is None else [Beyond("beyond", who, measure.unit, None, measure)]
         all_ = [*sums[norm].releases, *others, *beyond]
         asked[family] = [_divided(release, query, all_) if isinstance(release, Drawn) else release for release in all_]
-    return _Bound(query, rows, keys, who, others, sums, asked)
+    unread = tuple(table.name for table in dataset.tables.values() if table.contents and table.contents.failed)
+    return BoundQuestion((asked_bounds, bias), query, rows, keys, who, others, sums, asked, unread)
 
 
 @dataclass(frozen=True)
@@ -278,7 +291,7 @@ def _summed(
     who: Contribution,
     channels: Sequence[Channel],
     keys: Sequence[exp.Expr],
-    cost: Cost,
+    bias: bool | None,
     norm: Norm,
     *,
     drawn: bool,
@@ -303,15 +316,15 @@ def _summed(
         releases.append(Sums(f"s{i}", who, unit, None, channel))
         terms.append(term)
         values |= own
-    measure = _measured(rows, who, [*terms, *chosen], cost, drawn=drawn)
+    measure = _measured(rows, who, [*terms, *chosen], bias, drawn=drawn)
     for own in (chosen[term] for term in (() if measure is None else measure.terms) if term in chosen):
         values |= own
     return _Summed(releases, terms, values, measure)
 
 
-def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], cost: Cost, *, drawn: bool) -> Measure | None:
+def _measured(rows: Asked, who: Contribution, terms: Sequence[Term], bias: bool | None, *, drawn: bool) -> Measure | None:
     """What is measured of that which lies beyond the bounds. Default: where there are bounds of persons."""
-    if who.public or cost.bias is False or (who.by_row and not cost.bias):
+    if who.public or bias is False or (who.by_row and not bias):
         return None
     ends = tuple(term for term in terms if len(term.partial.grids) == 1 and term.partial.grids[0].cells > 1)
     if who.by_row:
@@ -343,14 +356,9 @@ def _expect_few_draws(columns: list[Column], groups: int | None) -> None:
         raise TooLarge(f"{first.noun} of {first.what}", rule, hint)
 
 
-_NODE = 20
-"""About how many characters a node of a tree has."""
-
-
 def _expect_small(plan: Plan) -> None:
     """Refuse a plan that would take the engine very long whatever the data are."""
-    nodes = (node for statement in plan.statements for node in statement.select.walk())
-    if sum(len(node.this) if isinstance(node, exp.Literal) else _NODE for node in nodes) < _MOST_SQL // 4:
+    if sum(statement.rough_size for statement in plan.statements) < _MOST_SQL // 4:
         return  # it is not written in a dialect that may not be the engine's
     size = 0
     for done, statement in enumerate(plan.statements, 1):
@@ -405,9 +413,9 @@ def _check_names(query: tree.Query) -> None:
     check_order(query.order, names)
 
 
-def _tightened(whose: Whose, cost: Cost) -> Bounds:
+def _tightened(whose: Whose, own: Bounds) -> Bounds:
     """The owner's bounds, tightened by those of the question."""
-    owned, asked = whose.bounds.given, cost.bounds.given
+    owned, asked = whose.bounds.given, own.given
     for name, bound in asked.items():
         if whose.owner == "nobody":
             rule, hint = "this question is about public tables, which protect nobody", f"Leave out {name}."
@@ -418,7 +426,7 @@ def _tightened(whose: Whose, cost: Cost) -> Bounds:
         if name in owned and bound > owned[name]:
             rule = f"a question may tighten the owner's bounds, never widen them, and {name} is {owned[name]}"
             raise InvalidInput(f"{name}={bound}", rule, f"Pass at most {name}={owned[name]}, or leave it out.")
-    return whose.bounds.within(cost.bounds)
+    return whose.bounds.within(own)
 
 
 def _expect_bounded(whose: Whose, who: Contribution, boundings: Sequence[Bounding]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from sqlglot import Generator, exp
@@ -32,6 +33,8 @@ from sordino.query.types import LARGEST
 __all__ = ["Lines", "Statement", "Values", "cell_sums", "chosen_values", "group_sums"]
 
 Q = TypeVar("Q", bound=exp.Query)
+_NODE = 20
+"""About how many characters a node of a tree has."""
 Values: TypeAlias = tuple[str, ...] | tuple[int, ...]
 """A public list."""
 
@@ -66,6 +69,12 @@ class Statement:
     measured: int = 0
     _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
+    @cached_property
+    def rough_size(self) -> int:
+        """About how many characters it has in any dialect."""
+        nodes = self.select.walk(bfs=False)
+        return sum(len(node.this) if isinstance(node, exp.Literal) else _NODE for node in nodes)
+
     def text(self, dialect: str = DEFAULT) -> str:
         """The SQL that runs on one engine, written once: before anything is charged, as writing it can fail.
 
@@ -78,7 +87,14 @@ class Statement:
     def pretty(self, dialect: str = DEFAULT) -> str:
         """The same SQL in several lines, for people; in one line if a text in it holds sqlglot's placeholder."""
         plain = self.text(dialect)
-        return plain if Generator.SENTINEL_LINE_BREAK in plain else writer(dialect)(self.select, pretty=True)
+        if Generator.SENTINEL_LINE_BREAK in plain:
+            return plain
+        lines = writer(dialect)(self.select, pretty=True)
+        return lines if _dense(lines) == _dense(plain) else plain
+
+
+def _dense(sql: str) -> str:
+    return "".join(sql.split())
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:
@@ -153,7 +169,7 @@ def _statement(
     """The groups' rows, and one after another the numbers of a measure."""
     if measure is None:
         return Statement(result, len(keys), len(sums), lines.lists)
-    numbers, found = list[exp.Select](), measure.selects(lines.select.copy(), lines.keys)
+    numbers, found = list[exp.Select](), measure.selects(lines.select.copy() if measure.by_row else lines.select, lines.keys)
     empty = [named(exp.Null(), key) for key in lines.keys]
     for i, one in enumerate(found):
         for item in one.expressions:

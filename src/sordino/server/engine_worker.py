@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import heapq
+import itertools
 import os
 import pickle
-import queue
 import signal
 import socket
 import sys
@@ -32,6 +33,7 @@ from sordino.ledger.state import ANYBODY, Payment
 from sordino.privacy.budget import Budget
 from sordino.query.dataset import Dataset, Source
 from sordino.server.clock import Clock, Overruns
+from sordino.server.garbage import forget_old_garbage
 from sordino.server.link import JSON, Ask, Reply
 from sordino.server.offers import number
 from sordino.server.problems import problem_of
@@ -44,6 +46,10 @@ from sordino.session import Session
 __all__ = ["EngineWorker", "hollow", "main", "opener"]
 
 _MOST_UNREAD = 10_000
+_LOOK = 0.0437
+"""Seconds between looks at the slot that runs: no round part of a slot, so that no tick is always beside one."""
+_FAREWELL = 2.0
+"""Seconds for replies whose ticks come when the process is ending; later ones are asked for again."""
 _FAILED = 70
 """The exit code of a process that must be started anew."""
 
@@ -80,29 +86,53 @@ def edition(dataset: Dataset) -> str:
 
 
 class _Peer:
-    """A web process that is connected. What it is sent waits in a line of its own: one that does not read delays nobody."""
+    """A web process that is connected. What it is sent waits here until its moment, and delays nobody if it is not read.
+
+    Privacy: web gets a reply at its tick, not when its work was done. So nothing that web does before, and not how its
+    timers are rounded, depends on how long the work took.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self._line: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._due: list[tuple[float, int, bytes]] = []
+        self._changed, self._numbers, self._closed = threading.Condition(), itertools.count(), False
         threading.Thread(target=self._write, name="peer", daemon=True).start()
 
-    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """Put a message in the line; one who has not read thousands is given up."""
-        if self._line.qsize() > _MOST_UNREAD:
+    def send(self, message: Mapping[str, Any], body: bytes = b"", at: float = 0.0) -> None:
+        """Send a message at a moment of the monotonic clock, or now; one who has not read thousands is given up."""
+        packed = pack(message, body)
+        with self._changed:
+            heapq.heappush(self._due, (at, next(self._numbers), packed))
+            self._changed.notify()
+            unread = len(self._due)
+        if unread > _MOST_UNREAD:
             self.close()
-        else:
-            self._line.put(pack(message, body))
 
     def close(self) -> None:
         """Let it go."""
-        self._line.put(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is something that it was not sent yet."""
+        return bool(self._due) and not self._closed
+
+    def _next(self) -> bytes | None:
+        with self._changed:
+            while not self._closed:
+                left = self._due[0][0] - time.monotonic() if self._due else None
+                if left is not None and left <= 0:
+                    return heapq.heappop(self._due)[2]
+                self._changed.wait(left)
+        return None
+
     def _write(self) -> None:
         with contextlib.suppress(OSError):
-            while (message := self._line.get()) is not None:
+            while (message := self._next()) is not None:
                 self.connection.sendall(message)
 
 
@@ -129,6 +159,7 @@ class EngineWorker:
             self._log = self._session.ledger.public_log()
             self.slots = Slots(self._session, clock, overruns, at_tick=self._push, broken=partial(self.end, _FAILED))
             self._listening = listen(at)
+            forget_old_garbage()
         except BaseException:
             self._session.close()
             raise
@@ -158,6 +189,9 @@ class EngineWorker:
         self._ended.wait()
         self.slots.close()
         threads[0].join(4 * self.slots.clock.answer_time + 2)
+        until = time.monotonic() + _FAREWELL
+        while any(peer.waits for peer in list(self._peers)) and time.monotonic() < until:
+            time.sleep(0.01)
         self._listening.close()
         with contextlib.suppress(OSError):
             self._at.unlink(missing_ok=True)
@@ -172,7 +206,7 @@ class EngineWorker:
     def _watch(self) -> None:
         """A statement that cannot be stopped ends the process: its charge stays, and its owner is asked."""
         parent = os.getppid()
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(_LOOK):
             if os.getppid() != parent:  # nobody looks after it any more
                 self.end()
             if self.slots.late_by > 0.25 * self.slots.clock.answer_time:
@@ -211,7 +245,7 @@ class EngineWorker:
 
         def tell(reply: Reply, more: JSON = None) -> None:
             told = {"kind": "reply", "id": number_, "status": reply.status, "receipt": reply.receipt, "more": more}
-            peer.send({**told, "problem": reply.problem, "tick": reply.tick}, reply.body)
+            peer.send({**told, "problem": reply.problem, "tick": reply.tick}, reply.body, reply.tick)
 
         handlers: dict[str, Callable[[Mapping[str, Any]], tuple[Reply, JSON]]] = {
             "answer": self._answer, "payments": self._payments, "allot": self._allot, "resume": self._resume,

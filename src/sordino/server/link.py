@@ -42,7 +42,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of it; web shows it at `tick`, never before.
+    """What became of it; web shows it at `tick`, never before. An engine process sends it then.
 
     "refused" came before the charge, is a function of public facts, and has tick 0: it may be shown at once. "answered" and
     "failed" (after the charge) wait for their tick, a moment of the system's monotonic clock (`time.monotonic()`, the same
@@ -99,7 +99,7 @@ class Link(Protocol):
         """The newest pushed copy; does not wait. LedgerUnavailable while the engine process has not said anything yet."""
 
     async def ask(self, ask: Ask) -> Reply:
-        """Charge, run, release and store, or refuse. Returns when there is something to hold until its tick.
+        """Charge, run, release and store, or refuse. Returns when there is something to show, at its tick.
 
         If the engine process ends meanwhile the reply is "failed": the question may have been charged, and asking again
         with the same id tells, and never charges twice.

@@ -1,5 +1,7 @@
 """What an owner sets for served datasets: `serve.toml` in the folder of the declarations.
 
+hosts = ["data.example.org"]   # the names by which people reach the server; numeric addresses and localhost always work
+
 [datasets.visits]
 answer_time = 0.5       # seconds; needed: `sordino serve FOLDER --calibrate` proposes one
 threads = 1             # of DuckDB, fixed
@@ -15,6 +17,7 @@ own_address = "https://sordino.example.org"
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,11 +28,12 @@ from sordino.errors import InvalidDeclaration
 from sordino.privacy.exact import show
 from sordino.server.clock import checked_answer_time
 
-__all__ = ["OWN_ANSWER_TIME", "SETTINGS", "ServedDataset", "identity_provider", "served"]
+__all__ = ["OWN_ANSWER_TIME", "SETTINGS", "ServedDataset", "host_names", "identity_provider", "served"]
 
 SETTINGS = "serve.toml"
 OWN_ANSWER_TIME = 1.0
 """Seconds, where one declaration is served to its own owner and nothing is set: no time is hidden from oneself."""
+_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 _MOST = {"threads": 1024, "longest_text": 65_536, "rows": 100_000_000}
 
 
@@ -77,6 +81,18 @@ def identity_provider(folder: Path) -> Mapping[str, str] | None:
     return found
 
 
+def host_names(folder: Path) -> list[str]:
+    """The names by which people reach the server, without ports."""
+    found = _read(folder / SETTINGS).get("hosts", [])
+    if not isinstance(found, list):
+        found = [found]
+    for name in found:
+        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+            rule = "it is a list of names such as data.example.org, without https:// and without a port"
+            raise InvalidDeclaration(f"{SETTINGS}: hosts, {show(name)}", rule, 'Write hosts = ["data.example.org"].')
+    return found
+
+
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
@@ -88,8 +104,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _settings(path: Path) -> Mapping[str, Mapping[str, Any]]:
     found = _read(path)
-    if strange := sorted(found.keys() - {"datasets", "oidc"}):
-        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, oidc.")
+    if strange := sorted(found.keys() - {"datasets", "hosts", "oidc"}):
+        raise InvalidDeclaration(f"{SETTINGS}: {strange[0]}", "there is no such setting", "Known: datasets, hosts, oidc.")
     datasets = found.get("datasets", {})
     if not isinstance(datasets, dict) or not all(isinstance(each, dict) for each in datasets.values()):
         raise InvalidDeclaration(SETTINGS, "datasets must be tables", "Write [datasets.NAME] and lines below it.")

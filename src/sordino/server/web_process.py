@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
             oidc=None if oidc is None else process.OidcSettings(
                 oidc["issuer"], oidc["client_id"], os.environ.get("SORDINO_OIDC_SECRET"), oidc["own_address"]
             ),
-            quiet=bool(given.get("quiet")), listening=given.get("listening"),
+            quiet=bool(given.get("quiet")), listening=given.get("listening"), names=tuple(given.get("names", ())),
         )  # fmt: skip
         process.run_web(links, settings)
     except SordinoError as error:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sordino.accounting.budget_share import BudgetShare
 from sordino.accounting.charge import Charge
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.answer.answer import Answer, EstimateColumn, KeyColumn
@@ -61,6 +62,16 @@ class GroupingSetsPlan:
         """What is promised about the answer, in plain words."""
         return self.workload.promise
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the answer should know about its numbers."""
+        return (_ALL, *self.workload.notes)
+
+    @property
+    def budget(self) -> BudgetShare:
+        """What it takes of the budget, in words."""
+        return self.workload.budget
+
     def sql(self, dialect: str = DEFAULT) -> str:
         """The SQL that runs, in the dialect of one engine."""
         return ";\n\n".join(statement.pretty(dialect) for statement in self.statements)
@@ -103,8 +114,7 @@ class GroupingSetsPlan:
                 columns.append(EstimateColumn(output.name, Estimates(values, values - half, values + half), bounds=bounds))
             else:
                 columns.append(KeyColumn(output.name, tuple(keys[query.keys.index(output.value)])))
-        notes = (_ALL, *self.workload.notes)
-        answer = Answer(tuple(columns), self.promise, receipt, float(self.cost.confidence), notes)
+        answer = Answer(tuple(columns), self.promise, receipt, float(self.cost.confidence), self.notes)
         return answer.arranged(query.having, query.order, query.limit, query.offset)
 
 

@@ -58,11 +58,18 @@ class _Writer(DuckDBGenerator):
         WideDiv: _rebuilt(lambda node: exp.IntDiv(this=node.this, expression=node.expression)),
     }
 
+    def concatws_sql(self, expression: exp.ConcatWs) -> str:
+        """As always, of a copy: the one function here that sqlglot changes while writing it."""
+        return str(super().concatws_sql(expression.copy()))
+
 
 def write(tree: exp.Expr, *, pretty: bool = False) -> str:
-    """The SQL text of a tree, in one line or for people."""
+    """The SQL text of a tree, in one line or for people.
+
+    The tree is not copied, which would take a third of the time: nothing of which plans are made is changed here.
+    """
     try:
-        return _Writer(dialect="duckdb", pretty=pretty, unsupported_level=ErrorLevel.RAISE).generate(tree)
+        return _Writer(dialect="duckdb", pretty=pretty, unsupported_level=ErrorLevel.RAISE).generate(tree, copy=False)
     except UnsupportedError as error:
         rule = f"DuckDB has no words for it ({error})"
         raise InvalidInput("this question", rule, "Ask it with other functions.") from None

@@ -1,13 +1,13 @@
-"""Tokens of 256 bits, of which only a SHA-256 is kept; passwords by Argon2id, few at a time and few a minute."""
+"""Tokens of 256 bits, of which only a SHA-256 is kept; passwords by Argon2id, few at a time and slower after wrong ones."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+import math
 import threading
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sordino.errors import InvalidInput
@@ -23,7 +23,9 @@ PREFIX = "sordino_"
 LINK, LINK_LASTS = "login link", 600.0
 """The label of a token that is good for one thing, to begin a session of the pages, once; and its seconds."""
 _LEAST, _MOST = 12, 1024
-_AT_ONCE, _A_MINUTE = 2, 5
+_AT_ONCE = 2
+_FREE, _LONGEST, _FORGOTTEN = 5, 60, 3600.0
+_MOST_PLACES = 10_000
 
 
 def new_token() -> str:
@@ -41,17 +43,23 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Passwords:
-    """Argon2id with its library's defaults of RFC 9106; at most two hashes at once, five tries a minute and account.
+def _place(name: str, address: str) -> str:
+    return hashlib.sha256(f"{address}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()
 
-    A hash takes 64 MiB and a fifth of a second, so that an unlimited login would be a way to stop the server. Unknown names
-    cost the same time as wrong passwords, and count against the same limit.
+
+class Passwords:
+    """Argon2id with its library's defaults of RFC 9106; at most two hashes at once.
+
+    After five wrong tries in a row for a name from one address the next has to wait: a second, then two, four, at most a
+    minute. Others who know the name and try from elsewhere lock nobody out. A hash takes 64 MiB and a fifth of a second, so
+    that all together try at most ten a second. Unknown names cost the same time, and wait as long.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._room = threading.BoundedSemaphore(_AT_ONCE)
-        self._tries: dict[str, deque[float]] = {}
+        self._wrong: dict[str, tuple[int, float]] = {}
+        """By name and address: how many wrong tries in a row, and when the last was."""
         self._lock = threading.Lock()
         self._hasher: Any = None
         self._nobody = ""
@@ -76,19 +84,25 @@ class Passwords:
         with self._room:
             return str(library.hash(password.encode("utf-8", "surrogatepass")))
 
-    def allowed(self, name: str) -> bool:
-        """Whether one more try for this name is allowed now; it counts as one."""
-        now, key = self._clock(), hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    def wait(self, name: str, address: str) -> int:
+        """Seconds until the next try for this name from there; 0: now, and then this counts as a wrong one."""
+        now, key = self._clock(), _place(name, address)
         with self._lock:
-            if len(self._tries) > 10_000:  # names are whatever strangers send
-                self._tries = {k: t for k, t in self._tries.items() if t and t[-1] > now - 60}
-            tries = self._tries.setdefault(key, deque())
-            while tries and tries[0] <= now - 60:
-                tries.popleft()
-            if len(tries) >= _A_MINUTE:
-                return False
-            tries.append(now)
-            return True
+            if len(self._wrong) > _MOST_PLACES:  # names are whatever strangers send
+                self._wrong = {k: found for k, found in self._wrong.items() if found[1] > now - _FORGOTTEN}
+            count, last = self._wrong.get(key, (0, now))
+            if now - last > _FORGOTTEN:
+                count = 0
+            left = last + (0 if count < _FREE else min(2 ** (count - _FREE), _LONGEST)) - now
+            if left > 0:
+                return math.ceil(left)
+            self._wrong[key] = count + 1, now
+            return 0
+
+    def right(self, name: str, address: str) -> None:
+        """What was tried last was right: it begins anew."""
+        with self._lock:
+            self._wrong.pop(_place(name, address), None)
 
     def matches(self, stored: str | None, password: str) -> bool:
         """Whether a password is the one whose hash was kept; takes as long where there is none."""

@@ -65,7 +65,7 @@ class AccountsDesk:
     async def set_password(self, who: Principal, password: str, current: str) -> None:
         """Set one's own password: by somebody who logged in, and who shows the current one where there is one."""
         if self._store.password_of(who.name) is not None:
-            await self._sessions.expect_password(who.name, current)
+            await self._sessions.expect_password(who.name, current, "a session")
         hashed = await self._sessions.hashing(self._passwords.hashed, password)
         await asyncio.to_thread(self._store.set_password, who.name, hashed)
 

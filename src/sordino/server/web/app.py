@@ -22,6 +22,7 @@ from sordino.server.accounts.store import Store
 from sordino.server.link import JSON, Link
 from sordino.server.web.desk import Desk
 from sordino.server.web.guard import Guard
+from sordino.server.web.hosts import HostCheck, any_host
 from sordino.server.web.mcp_door import mcp_endpoint
 from sordino.server.web.planning import Planner
 from sordino.server.web.refusals import Refused, as_problem, problem
@@ -52,9 +53,9 @@ def create_app(
     *,
     planner: Planner | None = None,
     provider: Provider | None = None,
-    hosts: frozenset[bytes] = frozenset(),
+    hosts: HostCheck = any_host,
 ) -> Web:
-    """The web application over some datasets and one file of accounts. `hosts`: all names it answers to; none: any."""
+    """The web application over some datasets and one file of accounts. `hosts`: which names it answers to."""
     desk, requests = Desk(links, store, planner), Counter[tuple[str, int]]()
     sessions = Sessions(store, provider=provider is not None)
     routes, site = Routes(desk, store, sessions, requests, provider), Site(desk, store, sessions)

@@ -22,6 +22,7 @@ from sordino.server.accounts.people import Principal
 from sordino.server.accounts.rights import OPEN
 from sordino.server.accounts.secrets_of_people import new_id
 from sordino.server.accounts.store import Store
+from sordino.server.web.hosts import HostCheck, any_host
 from sordino.server.web.refusals import Refused, as_problem
 from sordino.server.web.sessions import FORM_HEADER, cookie_of, expect_own_origin, form_key
 
@@ -65,9 +66,7 @@ def page_policy(nonce: str) -> bytes:
 class Guard:
     """The wrapper around the routes."""
 
-    def __init__(
-        self, app: Any, store: Store, requests: Counter[tuple[str, int]], hosts: frozenset[bytes] = frozenset()
-    ) -> None:
+    def __init__(self, app: Any, store: Store, requests: Counter[tuple[str, int]], hosts: HostCheck = any_host) -> None:
         self._app, self._store, self._requests, self._hosts = app, store, requests, hosts
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -81,8 +80,9 @@ class Guard:
         who: Principal | None = None
         try:
             headers = dict(scope["headers"])
-            if self._hosts and headers.get(b"host") not in self._hosts:  # a name of others that leads to this machine
-                raise Refused(421, "forbidden", "this server does not answer to that name")
+            if not self._hosts(headers.get(b"host", b"")):
+                hint = 'Whoever runs it lists its names in serve.toml: hosts = ["data.example.org"].'
+                raise Refused(421, "forbidden", "this server does not answer to that name", hint)
             session = cookie_of(headers)
             key = "" if session is None else form_key(session, self._store.form_secret)
             who = self._who(headers, session)

@@ -13,10 +13,11 @@ import json
 import math
 import pickle
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 from sordino.accounting.budget_share import BudgetShare
@@ -25,10 +26,12 @@ from sordino.bounds_release import rehearse_searches, rehearse_suggestion
 from sordino.errors import InvalidInput
 from sordino.ledger.terms import charge_facts
 from sordino.plan.cost import Cost
-from sordino.plan.plan import Plan, PricePoint, make_plan, price_curve
+from sordino.plan.plan import BoundQuestion, Plan, bind_question
 from sordino.plan.private_bounds import plan_private_bounds
+from sordino.plan.releases import Family
 from sordino.plan.suggestion import plan_suggestion
 from sordino.privacy.budget import Budget
+from sordino.query.bounds import Bounds
 from sordino.query.dataset import Dataset
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
@@ -39,6 +42,8 @@ from sordino.server.made_up_rows import made_up
 from sordino.server.offers import offer as read_offer
 from sordino.server.web.workers import Workers
 from sordino.session import Session
+from sordino.workloads.grouping_sets import GroupingSetsPlan, plan_grouping_sets, rehearse_rows
+from sordino.workloads.release import rehearse_marginals
 
 __all__ = ["Planner", "Priced", "curve", "preview", "sketch", "suggestion"]
 
@@ -67,11 +72,12 @@ def preview(
 ) -> Priced:
     """The price of one SELECT; `shown` are the longer texts to write: "text", "details", "sql"."""
     with _located(sql):
-        cost, query = Cost.offered(**read_offer(given)), parse(sql)
-        plan = _planned(query, _dataset(data), cost, meter, dialect)
+        cost = Cost.offered(**read_offer(given))
+        question = _asked(data, sql, cost)
+        plan = _planned(question, cost, meter, dialect)
     view: dict[str, JSON] = {
-        "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": plan.price.family,
-        "private_keys": plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
+        "errors": _finite(plan.errors()), "confidence": float(cost.confidence), "mechanism": _family(plan),
+        "private_keys": isinstance(plan, Plan) and plan.private_keys, "promise": plan.promise, "notes": list(plan.notes),
         "charge": dict(charge_facts(plan.charge)), **_share(plan.budget),
     }  # fmt: skip
     if "text" in shown:
@@ -80,7 +86,7 @@ def preview(
         view["details"] = plan.explain(details=True)
     if "sql" in shown:
         view["sql"] = plan.sql(dialect)
-    return Priced(sql_text(query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
+    return Priced(sql_text(question.query), str(cost), plan.epsilon, {"epsilon": str(plan.epsilon), **view})
 
 
 def suggestion(
@@ -108,29 +114,40 @@ def curve(
 ) -> list[JSON]:
     """Error against price: the errors to expect at each epsilon, and which part of the budget that takes."""
     with _located(sql):
-        return _curve(parse(sql), _dataset(data), dialect, meter, given, epsilons)
+        return _curve(data, sql, dialect, meter, given, epsilons)
 
 
 def _curve(
-    query: Query,
-    dataset: Dataset,
+    data: bytes,
+    sql: str,
     dialect: str,
     meter: TwoMeterFilter,
     given: Mapping[str, JSON],
     epsilons: Sequence[str],
 ) -> list[JSON]:
     costs = [Cost.offered(**read_offer({**given, "epsilon": epsilon})) for epsilon in epsilons]
-    first = _planned(query, dataset, costs[0], meter, dialect)
-    if costs[0].private_bounds:  # bounds that are searched for a part of epsilon are others at each epsilon
-        plans = [first, *(_planned(query, dataset, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
-        points = [PricePoint(plan.price, plan.errors(), plan.budget) for plan in plans]
+    question = _asked(data, sql, costs[0])
+    first = _planned(question, costs[0], meter, dialect)
+    if costs[0].private_bounds or isinstance(first, GroupingSetsPlan):
+        # bounds that are searched for a part of epsilon are others at each epsilon, and so are tables that agree
+        plans = [first, *(_planned(question, cost, meter, dialect, rehearsed=False) for cost in costs[1:])]
+        points = [(_spent(plan), _family(plan), plan.errors(), plan.budget) for plan in plans]
     else:
-        points = price_curve(query, dataset, costs, meter)
+        found = question.bound.points(costs, meter)
+        points = [(one.price.epsilon, one.price.family, one.errors, one.budget) for one in found]
     return [
-        {"epsilon": str(one.price.epsilon), "errors": _finite(one.errors), "mechanism": one.price.family,
-         **_share(one.budget)}
-        for one in points
-    ]  # fmt: skip
+        {"epsilon": str(epsilon), "errors": _finite(errors), "mechanism": family, **_share(budget)}
+        for epsilon, family, errors, budget in points
+    ]
+
+
+def _spent(plan: Plan | GroupingSetsPlan) -> Fraction:
+    """The epsilon of the answer itself, without searches for bounds."""
+    return plan.price.epsilon if isinstance(plan, Plan) else plan.epsilon
+
+
+def _family(plan: Plan | GroupingSetsPlan) -> Family:
+    return plan.price.family if isinstance(plan, Plan) else "gaussian"
 
 
 def sketch(data: bytes, sql: str) -> JSON:
@@ -161,7 +178,7 @@ def known_beforehand(
     query = parse(sql)
     if rest.get("bounds") or query.having is not None or query.limit is not None or query.offset:
         return frozenset()
-    point: Any = _curve(query, _dataset(data), dialect, meter, rest, ["1"])[0]
+    point: Any = _curve(data, sql, dialect, meter, rest, ["1"])[0]
     return frozenset(name for name, error in point["errors"].items() if error is not None)
 
 
@@ -180,19 +197,78 @@ def _located(sql: str) -> Iterator[None]:
         raise
 
 
+@dataclass(frozen=True)
+class _Question:
+    """A question about a declaration, by the bounds and measures of an offer: what is the same at every price."""
+
+    data: bytes
+    sql: str
+    bounds: Bounds
+    bias: bool | None
+
+    @cached_property
+    def query(self) -> Query:
+        """What is asked."""
+        return parse(self.sql)
+
+    @cached_property
+    def bound(self) -> BoundQuestion:
+        """It bound to the declaration."""
+        return bind_question(self.query, _dataset(self.data), self.bounds, self.bias)
+
+
+class _Lately:
+    """The questions that were planned lately, the newest last, as long as all together are small."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size, self._lock = most, 0, threading.Lock()
+        self._found: dict[_Question, tuple[_Question, int]] = {}
+
+    def same(self, question: _Question) -> _Question:
+        """The question as it was planned before, or as it is."""
+        with self._lock:
+            return self._found.get(question, (question, 0))[0]
+
+    def keep(self, question: _Question, size: int) -> None:
+        """Keep what was worked out for a question of about this many characters of SQL; forget the oldest instead."""
+        with self._lock:
+            self._size -= self._found.pop(question, (question, 0))[1]
+            if size > self._most // 4:
+                return
+            self._found[question] = question, size
+            self._size += size
+            while self._size > self._most:
+                self._size -= self._found.pop(next(iter(self._found)))[1]
+
+
+_lately = _Lately(1_000_000)  # about 50,000 nodes of trees, or 40 MB
+
+
+def _asked(data: bytes, sql: str, cost: Cost) -> _Question:
+    return _lately.same(_Question(data, sql, cost.bounds, cost.bias))
+
+
 def _planned(
-    query: Query, dataset: Dataset, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
-) -> Plan:
+    question: _Question, cost: Cost, meter: TwoMeterFilter, dialect: str, *, rehearsed: bool = True
+) -> Plan | GroupingSetsPlan:
     """As a session plans, without an engine."""
+    query, dataset = question.query, _dataset(question.data)
+    if query.sets is not None:
+        sets = plan_grouping_sets(query, dataset, cost, meter)
+        if rehearsed:
+            rehearse_marginals(sets.workload, dialect)
+            rehearse_rows(sets)
+        return sets
     first = plan_private_bounds(query, dataset, cost, meter) if cost.private_bounds else None
     if first is not None:
         rehearse_searches(first.searched, dialect)
         for plan in first.rehearsals if rehearsed else ():
             rehearse(plan, dialect)
         return first
-    plan = make_plan(query, dataset, cost, meter)
+    plan = question.bound.plan(cost, meter)
     if rehearsed:
         rehearse(plan, dialect)
+    _lately.keep(question, 20 * len(question.sql) + 2 * sum(statement.rough_size for statement in plan.statements))
     return plan
 
 
@@ -232,15 +308,14 @@ class Planner:
 
     def __init__(self, processes: int = 0) -> None:
         self.processes = processes
-        self._workers = Workers("plan", processes)
+        self._workers = Workers("plan", processes, _warm)
         self._pickled: dict[str, tuple[Dataset, bytes, str]] = {}
         self._made: dict[tuple[Any, ...], Priced] = {}
         """Prices that were worked out: the same question has the same price until something is charged."""
 
     def warm(self) -> None:
-        """Let the first question be no slower than others: its process starts now."""
-        if self.processes:
-            self._workers.submit(_warm)
+        """Let the first question be no slower than others: the processes start now."""
+        self._workers.warm()
 
     def _known(self, name: str, facts: Facts) -> tuple[Dataset, bytes, str]:
         found = self._pickled.get(name)

@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from sordino.errors import InvalidInput
 from sordino.server.accounts.people import EVERYWHERE, Person, Role, Scope
 from sordino.server.accounts.policy import DAY
 from sordino.server.accounts.secrets_of_people import LINK, LINK_LASTS
 from sordino.server.accounts.store import Store
+from sordino.server.garbage import forget_old_garbage
 from sordino.server.link import Link
+from sordino.server.web.hosts import HostCheck, exactly, those_named
 
 if TYPE_CHECKING:
     import uvicorn
@@ -61,13 +64,16 @@ class WebSettings:
         """The file of accounts."""
         return self.folder / "web.sqlite3"
 
+    names: tuple[str, ...] = ()
+    """The names by which people reach it, beside `localhost` and numeric addresses; a server of one's own has just one."""
+
     @property
-    def hosts(self) -> frozenset[bytes]:
-        """The names that a server of one's own answers to; another may stand behind a proxy, and answers to all."""
-        if self.listening is None:
-            return frozenset()
-        full = f"{self.host}:{self.port}"
-        return frozenset((full.encode(), full.removesuffix(":80").encode()))
+    def hosts(self) -> HostCheck:
+        """Which names it answers to."""
+        if self.listening is not None:
+            return exactly(self.host, self.port)
+        own = [] if self.oidc is None else [urlsplit(self.oidc.own_address).hostname or ""]
+        return those_named([*self.names, *own, self.host])
 
 
 def first_token(folder: Path) -> str | None:
@@ -153,6 +159,7 @@ def run_web(links: Sequence[Link], settings: WebSettings) -> None:
         log.setLevel(logging.ERROR if settings.quiet else logging.INFO)
         log.propagate = False
     server, app = web_server(links, settings)
+    forget_old_garbage()
     try:
         server.run(None if settings.listening is None else [socket.socket(fileno=settings.listening)])
     finally:

@@ -36,7 +36,7 @@ from sordino.server.web.bodies import (
 )
 from sordino.server.web.desk import Desk, price_limit, question_view
 from sordino.server.web.refusals import Refused
-from sordino.server.web.sessions import Sessions, sent_home
+from sordino.server.web.sessions import Sessions, sent_from, sent_home
 
 __all__ = ["Routes", "reply"]
 
@@ -299,9 +299,9 @@ class Routes:
         await self._accounts.revoke(_who(request), token)
         return Response(status_code=204)
 
-    async def login(self, body: Login) -> Response:
+    async def login(self, request: Request, body: Login) -> Response:
         """A token for twelve hours, for a name and a password."""
-        text, token = await self._sessions.by_password(body.name, body.password, page=False)
+        text, token = await self._sessions.by_password(body.name, body.password, page=False, address=sent_from(request))
         return reply({**_token(token), "secret": text})
 
     # identity provider

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from fastapi import Response
+from fastapi import Request, Response
 
 from sordino.server.accounts.people import EVERYWHERE, Scope, Token
 from sordino.server.accounts.secrets_of_people import LINK, Passwords
@@ -30,6 +30,7 @@ __all__ = [
     "cookie_of",
     "expect_own_origin",
     "form_key",
+    "sent_from",
     "sent_home",
     "sent_out",
 ]
@@ -82,19 +83,20 @@ class Sessions:
         finally:
             self._hashes -= 1
 
-    async def by_password(self, name: str, password: str, *, page: bool) -> tuple[str, Token]:
-        """A session for a name and a password."""
-        await self.expect_password(name, password)
+    async def by_password(self, name: str, password: str, *, page: bool, address: str) -> tuple[str, Token]:
+        """A session for a name and a password that was sent from an address."""
+        await self.expect_password(name, password, address)
         return await self.begin(name, page=page)
 
-    async def expect_password(self, name: str, password: str) -> None:
-        """Refuse a wrong password; few tries a minute."""
-        if not self.passwords.allowed(name):
-            rule = "too many tries for this name"
-            raise Refused(429, "too-many-requests", rule, "Wait a minute.", headers={"Retry-After": "60"})
+    async def expect_password(self, name: str, password: str, address: str) -> None:
+        """Refuse a wrong password; after some of them the next try waits."""
+        if wait := self.passwords.wait(name, address):
+            rule = "too many wrong tries for this name"
+            raise Refused(429, "too-many-requests", rule, f"Wait {wait} seconds.", headers={"Retry-After": str(wait)})
         stored = self._store.password_of(name)
         if not await self.hashing(self.passwords.matches, stored, password):
             raise Refused(401, "unauthenticated", "name or password is wrong", headers={"WWW-Authenticate": "Bearer"})
+        self.passwords.right(name, address)
 
     async def by_link(self, code: str) -> str:
         """A session of the pages for a link, which is used up by it."""
@@ -115,6 +117,11 @@ class Sessions:
     def end(self, token: Token) -> None:
         """Log out."""
         self._store.revoke(token.id)
+
+
+def sent_from(request: Request) -> str:
+    """The address that a request came from: behind a proxy, that of the proxy."""
+    return request.client.host if request.client else ""
 
 
 def sent_home(session: str, to: str = "/") -> Response:

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from sordino.errors import TooLarge
+from sordino.server.garbage import forget_old_garbage
 
 __all__ = ["Workers"]
 
@@ -20,20 +21,24 @@ _PATIENCE = 20.0
 
 
 class Workers:
-    """This many processes, or, with none, threads of this one. `what` they make is told in refusals, such as "plan"."""
+    """This many processes, or, with none, threads of this one. `what` they make is told in refusals, such as "plan".
 
-    def __init__(self, what: str, processes: int) -> None:
-        self._what, self._processes = what, processes
+    `prepare` is called in each process before anything else, so that whatever is loaded at first use is loaded.
+    """
+
+    def __init__(self, what: str, processes: int, prepare: Callable[[], None] | None = None) -> None:
+        self._what, self._processes, self._prepare = what, processes, prepare or _nothing
         self._pool = self._new()
 
     def _new(self) -> Executor:
         if not self._processes:
             return ThreadPoolExecutor(2, self._what)
-        return ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _quietly)
+        return ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _begin, (self._prepare,))
 
-    def submit(self, make: Callable[[], object]) -> None:
-        """Begin something that nobody waits for."""
-        self._pool.submit(make)
+    def warm(self) -> None:
+        """Let the first calls be no slower than others: all processes start now."""
+        for _ in range(self._processes):
+            self._pool.submit(_nothing)
 
     async def run(self, make: Callable[[], T]) -> T:
         """What a call returns; TooLarge if it takes too long."""
@@ -68,13 +73,19 @@ def _end(pool: Executor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _quietly() -> None:
+def _nothing() -> None:
+    pass
+
+
+def _begin(prepare: Callable[[], None]) -> None:
     """It leaves interrupts to the one that started it, and ends with it, however that ends."""
     import signal
     import threading
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    prepare()
+    forget_old_garbage()
 
 
 def _end_with_parent() -> None:

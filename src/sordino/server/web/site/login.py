@@ -7,7 +7,7 @@ import asyncio
 from fastapi import Response
 
 from sordino.server.web.refusals import Refused
-from sordino.server.web.sessions import sent_home, sent_out
+from sordino.server.web.sessions import sent_from, sent_home, sent_out
 from sordino.server.web.site.visit import Shown, Values, Visit
 
 __all__ = ["by_link", "enter", "leave", "show"]
@@ -21,7 +21,9 @@ async def show(visit: Visit) -> Values:
 async def enter(visit: Visit) -> Shown | Response:
     """Log in with name and password."""
     try:
-        session, _ = await visit.sessions.by_password(visit.field("name"), visit.field("password"), page=True)
+        session, _ = await visit.sessions.by_password(
+            visit.field("name"), visit.field("password"), page=True, address=sent_from(visit.request)
+        )
     except Refused as error:
         return Shown(_form(visit, error.rule), error.status)
     return sent_home(session, _own_address(visit.field("to")))
