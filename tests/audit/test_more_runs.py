@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from benchmarks.suites.audit.reference import REFERENCE
 
-from sordino.audit.known_truth.reference import REFERENCE
 from sordino.audit.reporting.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.certify import certify
