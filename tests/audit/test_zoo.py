@@ -25,7 +25,7 @@ from sordino.audit.inputs.patterns import patterns
 from sordino.audit.known_truth import SPECIMENS, audited, choices, noise, programs, responses, run
 from sordino.audit.known_truth.specimen import Specimen
 from sordino.audit.reporting.report import Dossier, Report, Verdict
-from sordino.audit.sampled.certify import Certified, certify
+from sordino.audit.sampled.findings import Certified, certify
 from sordino.errors import InvalidInput
 from sordino.mechanisms.gaussian import Gaussian
 from tape import Tape, replay

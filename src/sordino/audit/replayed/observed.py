@@ -1,4 +1,4 @@
-"""How far the inputs of a call are apart on two data, and what the call costs at that distance.
+"""How far the inputs of a call are apart on two data, what the call costs at that distance, and both in words.
 
 Laplace, Gaussian and randomized-response calls have the loss of exactly these inputs, key selection and quantiles an upper
 bound. See replay.md.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sordino.accounting.bracket import Bracket
 from sordino.accounting.charge import Charge
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.distances import Moved, exactly, keys_moved, moved, weight_moved
@@ -36,11 +37,24 @@ from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.plan import Plan
 from sordino.privacy.ball import ball, certified, exact_upper
+from sordino.privacy.exact import readable
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.query.aggregates.mode import ModeDraw
 from sordino.query.aggregates.quantiles import QuantileDraw
 
-__all__ = ["Distance", "call_cost", "call_distances", "declared_cost", "plan_cost", "plan_distance", "root_upper"]
+__all__ = [
+    "Distance",
+    "call_cost",
+    "call_distances",
+    "cost_range",
+    "declared_cost",
+    "norm_name",
+    "plan_cost",
+    "plan_distance",
+    "root_upper",
+    "sentence",
+    "shown",
+]
 
 _MOST_DIFFERENT = 16
 _BY_PERSON = RandomizedResponse, Frequency, OneBitMean, HeavyHitters
@@ -273,3 +287,32 @@ def root_upper(square: Fraction) -> Fraction:
     if top * top == square.numerator and bottom * bottom == square.denominator:
         return Fraction(top, bottom)
     return exact_upper(certified(lambda: ball(square).sqrt()))
+
+
+def shown(distance: Distance) -> tuple[str, str, str]:
+    """Distance, declared distance and share in words."""
+    declared, share = "not declared", ""
+    if distance.declared is not None:
+        declared = readable(distance.declared)
+        share = f"{float(distance.observed / distance.declared):.1%}" if distance.declared else "0.0%"
+        share = "over 100%" if distance.broken else share
+    return f"{readable(distance.observed)} ({norm_name(distance.norm)})", declared, share
+
+
+def norm_name(norm: str) -> str:
+    """A norm as people write it."""
+    return norm.replace("l0", "L0").replace("l1", "L1").replace("l2", "L2").replace("linf", "Linf")
+
+
+def cost_range(found: Bracket) -> str:
+    """Between which epsilons a cost lies; one number where that is known."""
+    if math.isinf(found.upper):
+        return "more than any epsilon" if math.isinf(found.lower) else f"at least epsilon {found.lower:.6g}"
+    if found.upper - found.lower <= 2e-3 * found.upper:
+        return f"epsilon {found.upper:.6g}"
+    return f"between epsilon {found.lower:.6g} and {found.upper:.6g}"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")

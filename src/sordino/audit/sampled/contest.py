@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.events import Event, Goal, Reading, gauge, simplest
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Score, TableScore, complexity, log_ratios
+from sordino.audit.sampled.scores import Binned, Score, TableScore, complexity, log_ratios
 from sordino.audit.sampled.train import Found
 
 __all__ = ["Contest", "contest", "settled"]

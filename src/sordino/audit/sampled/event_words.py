@@ -7,12 +7,10 @@ from collections.abc import Collection
 
 import numpy as np
 
-from sordino.audit.sampled.bins import Bins
 from sordino.audit.sampled.events import Event
 from sordino.audit.sampled.features import MINUS_ZERO, ZERO, Digits, Feature, Pattern, Shape, Value, Whole, place, symbols
 from sordino.audit.sampled.outputs import Table
-from sordino.audit.sampled.scores import SumScore, TableScore
-from sordino.audit.sampled.trees import TreeScore
+from sordino.audit.sampled.scores import Bins, SumScore, TableScore, TreeScore
 
 __all__ = ["bin_name", "number", "say"]
 

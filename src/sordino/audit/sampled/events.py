@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.bounds import predicted, predicted_jointly
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Score, complexity
+from sordino.audit.sampled.scores import Binned, Score, complexity
 
 __all__ = [
     "Event", "Gauge", "Goal", "Levels", "Reading", "Tally", "best_events", "gauge", "levels_of", "simplest", "table_levels",

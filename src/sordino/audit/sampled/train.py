@@ -11,12 +11,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sordino.audit.sampled.bins import Binned, Bins, cut, cut_together
 from sordino.audit.sampled.events import Event, Gauge, Goal, best_events, gauge, levels_of, simplest, table_levels
 from sordino.audit.sampled.features import Combined, Feature, Pattern, Value, Whole, propose
 from sordino.audit.sampled.outputs import Column, Floats, Table, concat
-from sordino.audit.sampled.scores import Score, SumScore, TableScore, complexity, fit_logistic, log_ratios
-from sordino.audit.sampled.trees import fit_trees
+from sordino.audit.sampled.scores import (
+    Binned,
+    Bins,
+    Score,
+    SumScore,
+    TableScore,
+    complexity,
+    cut,
+    cut_together,
+    fit_logistic,
+    fit_trees,
+    log_ratios,
+)
 
 __all__ = ["Found", "train"]
 
