@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sordino.audit.sampled.events import Event, Gauge, Goal, best_events, gauge, levels_of, simplest, table_levels
-from sordino.audit.sampled.features import Combined, Feature, Pattern, Value, Whole, propose
+from sordino.audit.sampled.features import Combined, Feature, Pattern, Summary, Value, Whole, propose
 from sordino.audit.sampled.outputs import Column, Floats, Table, concat
 from sordino.audit.sampled.scores import (
     Binned,
@@ -180,7 +180,7 @@ def _screened(features: Sequence[Feature], parts: _Parts, goal: Goal) -> list[Bi
         seats = Counter[str]()
         ordered, bins = sorted(bins, key=lambda b: -promise[b]), []
         for b in ordered:
-            family = type(b.feature).__name__
+            family = b.feature.family if isinstance(b.feature, Summary) else type(b.feature).__name__
             seats[family] += 1
             if seats[family] <= _SEATS:
                 bins.append(b)
