@@ -47,12 +47,12 @@ __all__ = [
     "call_distances",
     "cost_range",
     "declared_cost",
+    "distance_cells",
     "norm_name",
     "plan_cost",
     "plan_distance",
     "root_upper",
     "sentence",
-    "shown",
 ]
 
 _MOST_DIFFERENT = 16
@@ -274,7 +274,7 @@ def root_upper(square: Fraction) -> Fraction:
     return exact_upper(certified(lambda: ball(square).sqrt()))
 
 
-def shown(distance: Distance) -> tuple[str, str, str]:
+def distance_cells(distance: Distance) -> tuple[str, str, str]:
     """Distance, declared distance and share in words."""
     declared, share = "not declared", ""
     if distance.declared is not None:

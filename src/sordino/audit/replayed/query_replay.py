@@ -14,7 +14,15 @@ from sordino.audit.inputs.neighbors import Relation, check
 from sordino.audit.inputs.rows import Owner, column_named, owners, stored_rows, with_rows
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.distances import Moved, exactly, moved
-from sordino.audit.replayed.observed import Distance, cost_range, norm_name, plan_cost, plan_distance, sentence, shown
+from sordino.audit.replayed.observed import (
+    Distance,
+    cost_range,
+    distance_cells,
+    norm_name,
+    plan_cost,
+    plan_distance,
+    sentence,
+)
 from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import read_public_tables
@@ -301,6 +309,6 @@ def _grid(found: list[_Compared]) -> Grid:
     rows = []
     for distance, label in worst.values():
         name, _, norm = distance.norm.rpartition(" ")
-        apart, declared, share = shown(Distance(norm, distance.observed, distance.declared, distance.broken))
+        apart, declared, share = distance_cells(Distance(norm, distance.observed, distance.declared, distance.broken))
         rows.append((name, apart, declared, share, label))
     return Grid("Exact sums, largest distances", ("part", "distance", "declared", "share", "from D to"), tuple(rows))

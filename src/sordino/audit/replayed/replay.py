@@ -21,9 +21,9 @@ from sordino.audit.replayed.observed import (
     call_distances,
     cost_range,
     declared_cost,
+    distance_cells,
     norm_name,
     sentence,
-    shown,
 )
 from sordino.audit.replayed.query_replay import replay_query
 from sordino.audit.replayed.recording import Call, Raised, Record, lives, record, replay_on
@@ -248,7 +248,7 @@ def _grid(run: _Run) -> Grid:
     for one in run.seen:
         for i, distance in enumerate(one.distances):
             first = (str(one.number), one.known.name, one.known.form) if i == 0 else ("", "", "")
-            rows.append((*first, *shown(distance), str(one.cost) if i == 0 else ""))
+            rows.append((*first, *distance_cells(distance), str(one.cost) if i == 0 else ""))
     return Grid("Calls and how far apart their exact values are", headings, tuple(rows))
 
 
