@@ -81,15 +81,12 @@ class LossPair:
 
     @property
     def relation(self) -> str:
-        """Which two inputs, in words."""
         return "the worst pair of the loss"
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        """The smallest delta with this epsilon."""
         return _total_ball(self.loss, epsilon) if isinstance(self.loss, Total) else self.loss.delta_ball(epsilon)
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
-        """The smallest epsilon with this delta, rounded down and up."""
         high = max(0.0, self.loss.epsilon(delta))
         if delta < self.loss.infinite() or high == math.inf:
             return high, high
@@ -105,22 +102,18 @@ class LossPair:
         return 0.0, high
 
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:  # noqa: ARG002
-        """The event that strains the claim most."""
         return f"the outputs whose log-ratio is above {float(epsilon):.6g}"
 
     def profile(self, epsilons: list[float]) -> list[float]:
-        """delta(epsilon) in floats."""
         if not isinstance(self.loss, Total):
             return [self.loss.delta(e) for e in epsilons]
         picked = epsilons[:: max(1, len(epsilons) // _PICKED)]
         return [float(y) for y in np.interp(epsilons, picked, [self.loss.delta_bounds(e, _ROUGH).upper for e in picked])]
 
     def table(self) -> Grid | None:
-        """Telling outputs."""
         return None
 
     def outputs(self) -> Figure | None:
-        """The laws, to draw."""
         pair = self.loss.outputs()
         if pair is None:
             return None

@@ -47,7 +47,6 @@ class Contest:
         return Reading(table.size, 0, np.concatenate(counts), table.raised())
 
     def nothing(self) -> Reading:
-        """Before the first batch."""
         return Reading(0, 0, np.zeros(sum(len(edges) + 1 for edges in self.edges), np.int64))
 
     def above(self, reading: Reading) -> list[Floats]:

@@ -121,7 +121,6 @@ class Gauge:
     beside: Gauge | None = None
 
     def read(self, table: Table) -> Reading:
-        """The counts of one batch."""
         return self._read(Binned(table))
 
     def _read(self, binned: Binned) -> Reading:
@@ -132,7 +131,6 @@ class Gauge:
         return Reading(table.size, int(happens.sum()), profile, table.raised(), (happens,) if self.pairs else (), beside)
 
     def nothing(self) -> Reading:
-        """Before the first batch."""
         beside = None if self.beside is None else self.beside.nothing()
         return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64), beside=beside)
 

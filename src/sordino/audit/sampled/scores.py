@@ -132,12 +132,10 @@ class TableScore:
     simple: bool = False
 
     def of(self, binned: Binned) -> Floats:
-        """The score of each run."""
         return self.weights[binned[self.bins]]
 
     @property
     def words(self) -> str:
-        """What it looks at."""
         return self.bins.feature.words
 
 
@@ -149,7 +147,6 @@ class SumScore:
     words: str
 
     def of(self, binned: Binned) -> Floats:
-        """The score of each run."""
         total = np.zeros(binned.table.size)
         for part in self.parts:
             total += part.of(binned)
@@ -239,7 +236,6 @@ class TreeScore:
     words: str
 
     def of(self, binned: Binned) -> Floats:
-        """The score of each run."""
         codes = [rank[binned[bins]] for bins, rank in zip(self.bins, self.ranks, strict=True)]
         total = np.zeros(binned.table.size)
         for tree in self.trees:
