@@ -17,7 +17,7 @@ import numpy as np
 
 from sordino.audit.sampled.events import Event, Goal, Reading, gauge, simplest
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Binned, Score, TableScore, complexity, log_ratios
+from sordino.audit.sampled.scores import Binned, Score, TableScore, log_ratios
 from sordino.audit.sampled.train import Found
 
 __all__ = ["Contest", "contest", "settled"]
@@ -60,7 +60,7 @@ def contest(found: Found) -> Contest:
     held = [Binned(table) for table in found.held]
     scores, edges, known, simple = list[Score](), list[Floats](), set[bytes](), 0
     for event in found.tried:
-        plain = complexity(event.score) == 0
+        plain = event.score.complexity == 0
         if any(event.score is score for score in scores) or (len(scores) >= _SCORES and not (plain and simple < _SIMPLE)):
             continue
         values = [event.score.of(binned) for binned in held]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sordino.audit.sampled.bounds import predicted, predicted_jointly
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Binned, Score, complexity
+from sordino.audit.sampled.scores import Binned, Score
 
 __all__ = [
     "Event", "Gauge", "Goal", "Levels", "Reading", "Tally", "best_events", "gauge", "levels_of", "simplest", "table_levels",
@@ -139,7 +139,7 @@ def simplest(tried: Sequence[Event]) -> Event:
     """The event that is easiest to say, of those that promise about as much as the first."""
     best = tried[0].predicted
     near = [event for event in tried if best <= 0 or event.predicted >= _NEAR * best]
-    return min(near, key=lambda event: complexity(event.score))
+    return min(near, key=lambda event: event.score.complexity)
 
 
 def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal) -> Gauge:

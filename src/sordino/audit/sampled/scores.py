@@ -23,7 +23,6 @@ __all__ = [
     "SumScore",
     "TableScore",
     "TreeScore",
-    "complexity",
     "cut",
     "cut_together",
     "fit_logistic",
@@ -122,6 +121,13 @@ class Score(Protocol):
     def words(self) -> str:
         """What it looks at."""
 
+    @property
+    def complexity(self) -> int:
+        """How hard that is to say: a range of one feature, any set of its values, a sum, anything else."""
+
+    def features(self) -> list[Feature]:
+        """What matters most to it, first."""
+
 
 @dataclass(frozen=True, eq=False)
 class TableScore:
@@ -138,6 +144,13 @@ class TableScore:
     def words(self) -> str:
         return self.bins.feature.words
 
+    @property
+    def complexity(self) -> int:
+        return 0 if self.simple else 1
+
+    def features(self) -> list[Feature]:
+        return [self.bins.feature]
+
 
 @dataclass(frozen=True, eq=False)
 class SumScore:
@@ -145,23 +158,17 @@ class SumScore:
 
     parts: tuple[TableScore, ...]
     words: str
+    complexity = 2
+
+    def features(self) -> list[Feature]:
+        ordered = sorted(self.parts, key=lambda part: -float(np.ptp(part.weights)))
+        return [part.bins.feature for part in ordered]
 
     def of(self, binned: Binned) -> Floats:
         total = np.zeros(binned.table.size)
         for part in self.parts:
             total += part.of(binned)
         return total
-
-
-def complexity(score: Score) -> int:
-    """How hard it is to say what a score looks at: a range of one feature, any set of its values, a sum, anything else."""
-    match score:
-        case TableScore(simple=simple):
-            return 0 if simple else 1
-        case SumScore():
-            return 2
-        case _:
-            return 3
 
 
 def log_ratios(first: Any, second: Any, sizes: tuple[int, int], prior: float) -> Floats:
@@ -234,6 +241,11 @@ class TreeScore:
     ranks: tuple[Bytes, ...]
     trees: tuple[_Tree, ...]
     words: str
+    complexity = 3
+
+    def features(self) -> list[Feature]:
+        used = np.bincount([i for tree in self.trees for i in tree.features], minlength=len(self.bins))
+        return [self.bins[i].feature for i in np.argsort(-used)]
 
     def of(self, binned: Binned) -> Floats:
         codes = [rank[binned[bins]] for bins, rank in zip(self.bins, self.ranks, strict=True)]

@@ -20,7 +20,6 @@ from sordino.audit.sampled.scores import (
     Score,
     SumScore,
     TableScore,
-    complexity,
     cut,
     cut_together,
     fit_logistic,
@@ -112,7 +111,7 @@ class _Parts:
         sizes = [a.size + b.size for a, b in zip(*self.tables[1:], strict=True)]
         if event.swapped:
             hits, sizes = hits[::-1], sizes[::-1]
-        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[complexity(event.score)])
+        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[event.score.complexity])
         return dataclasses.replace(event, predicted=float(bound))
 
 
@@ -156,7 +155,7 @@ def _promising(first: Table, second: Table) -> set[str]:
 def _top(events: Iterator[Event]) -> list[Event]:
     """The best few of one way of looking, and for either input the best of those that are easy to say."""
     ordered = sorted(events, key=lambda event: -event.predicted)
-    simple = [event for event in ordered if complexity(event.score) == 0]
+    simple = [event for event in ordered if event.score.complexity == 0]
     sides = [next((event for event in simple if event.swapped == swapped), None) for swapped in (False, True)]
     return list({id(event): event for event in (*ordered[:2], *sides) if event is not None}.values())
 
