@@ -79,6 +79,24 @@ def test_an_old_text_must_be_there_once() -> None:
             mutant.planted(text)
 
 
+def test_how_lines_are_broken_makes_no_difference() -> None:
+    mutant = Mutant("m", "room", "file.py", "f(a, b)[0]", "f(b, a)[0]", "It harms.", (), ())
+    assert mutant.planted("x = f(\n    a,\n    b,\n)[0]\n") == "x = f(b, a)[0]\n"
+    with pytest.raises(ValueError, match="occurs 0 times"):
+        mutant.planted("x = f(ab)[0]")
+
+
+def test_a_symbol_says_where() -> None:
+    source = "def f():\n    return 1\n\n\nclass A:\n    @staticmethod\n    def f():\n        return 1\n"
+    mutant = Mutant("m", "room", "file.py", "return 1", "return 2", "It harms.", (), ())
+    with pytest.raises(ValueError, match="occurs 2 times"):
+        mutant.planted(source)
+    assert replace(mutant, symbol="f").planted(source) == source.replace("1", "2", 1)
+    assert replace(mutant, symbol="A.f").planted(source) == source.replace("        return 1", "        return 2")
+    with pytest.raises(ValueError, match="is there 0 times"):
+        replace(mutant, symbol="A.g").planted(source)
+
+
 def test_only_kills_count() -> None:
     outcomes = [Outcome(MUTANTS[0], status, 1.0) for status in ("killed", "crashed", "timeout", "survived")]
     assert share(outcomes) == 0.25

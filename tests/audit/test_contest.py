@@ -12,11 +12,11 @@ from scipy.stats import laplace
 
 from sordino.audit.reporting.report import Verdict
 from sordino.audit.sampled import contest as room
-from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.black_box import black_box
 from sordino.audit.sampled.contest import Contest, contest, settled
 from sordino.audit.sampled.events import Goal, Reading
 from sordino.audit.sampled.outputs import encode
+from sordino.audit.sampled.scores import Binned
 from sordino.audit.sampled.train import Found, train
 from sordino.audit.sampled.workers import Alone
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sordino.audit.sampled.bins import Bins
 from sordino.audit.sampled.event_words import say
 from sordino.audit.sampled.events import Event
 from sordino.audit.sampled.features import Digits
 from sordino.audit.sampled.outputs import encode
-from sordino.audit.sampled.scores import TableScore
+from sordino.audit.sampled.scores import Bins, TableScore
 
 FLOATS = [0.0, -0.0, 0.5, 1.0, 3.0, 2.0, 6.0, 4.0, 12.0, 0.75, 1 / 3, -8.0, 1e300, 5e-324, 1.5e-310, 2.0**-1022]
 

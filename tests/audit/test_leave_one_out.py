@@ -9,9 +9,8 @@ import pytest
 
 import sordino as so
 from sordino.audit.inputs.neighbors import check
-from sordino.audit.inputs.owners import owners
-from sordino.audit.inputs.sources import stored_rows
-from sordino.audit.replayed.leave_one_out import neighbourhood
+from sordino.audit.inputs.rows import owners, stored_rows
+from sordino.audit.replayed.query_replay import neighbourhood
 from sordino.engines.duckdb import DuckDB
 
 AMOUNT = {"type": "int", "min": 0, "max": 9}

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from benchmarks.suites.audit.reference import REFERENCE
 
-from sordino.audit.known_truth.reference import REFERENCE
 from sordino.audit.reporting.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
-from sordino.audit.sampled.certify import certify
+from sordino.audit.sampled.findings import certify
 
 LADDER = 100_000, 1_000_000, 4_000_000, 20_000_000
 ROWS = {row.specimen.name.removeprefix("reference-"): row.specimen for row in REFERENCE}

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import sordino as so
-from sordino.audit.inputs.cell_forms import form
 from sordino.audit.inputs.neighbors import Pair, check
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.inputs.rows import read_rows
+from sordino.audit.inputs.rows import form, read_rows
 from sordino.errors import InvalidInput
 
 RELATIONS = ["number", "answers", "histogram", "add_remove", "replace"]

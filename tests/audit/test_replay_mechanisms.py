@@ -162,12 +162,12 @@ ALLOWED = {
     "mechanisms/bits.py": "where bits come from",
     "adaptive/attack.py": "made-up data for a demonstration",
     "adaptive/freedman.py": "made-up data for a demonstration",
-    "audit/replayed/leave_one_out.py": "which persons an audit tries",
-    "audit/sampled/certify.py": "the order in which runs are paired",
+    "audit/replayed/query_replay.py": "which persons an audit tries",
+    "audit/sampled/findings.py": "the order in which runs are paired",
     "audit/canaries.py": "which canaries an audit puts in, and their order",
     "server/accounts/secrets_of_people.py": "tokens and ids, which no data enter",
     "audit/known_truth/noise.py": "the zoo's mechanisms of its own",
-    "audit/known_truth/noisy_max.py": "the zoo's mechanisms of its own",
+    "audit/known_truth/choices.py": "the zoo's mechanisms of its own",
 }
 
 

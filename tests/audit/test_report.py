@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.made_reports import EXACT, HOLDS, HOSTILE, NO_EPSILON, PLAIN, REPLAYED, REPORTS, UNDECIDED, VIOLATED, ZOO
+from sordino.audit.reporting.figures import drawing
 from sordino.audit.reporting.phrases import at_least, headline
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series, Verdict
 from sordino.errors import InvalidInput
@@ -161,10 +162,18 @@ def test_any_report_can_be_shown_and_what_is_encodable_is_stored(
     )  # fmt: skip
     shown = report.to_text()
     assert all(c == "\n" or c.isprintable() for c in shown)
-    report.to_html().encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sordino.audit.reporting.figures.find_spec", lambda _: None)  # drawn in the test below
+        report.to_html().encode()
     report.to_json().encode()
     if not any("\ud800" <= c <= "\udfff" for c in f"{text}{figure}"):
         assert Report.from_json(report.to_json()) == report
+
+
+@settings(deadline=None, max_examples=10)
+@given(FIGURES)
+def test_any_figure_can_be_drawn(figure: Figure) -> None:
+    drawing(figure).encode()
 
 
 def test_infinity_is_a_text_and_nan_is_refused() -> None:

@@ -12,9 +12,9 @@ import pytest
 from first_of import first_of
 from sordino.audit.reporting.report import Report, Verdict
 from sordino.audit.sampled.black_box import black_box
-from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.contest import settled
 from sordino.audit.sampled.events import Gauge, Reading
+from sordino.audit.sampled.findings import certify
 from sordino.audit.sampled.outputs import Table
 from sordino.audit.sampled.train import Found, train
 from sordino.audit.sampled.workers import Alone

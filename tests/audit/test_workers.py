@@ -21,13 +21,12 @@ import pytest
 from sordino import Laplace
 from sordino.audit.claim import Claim
 from sordino.audit.known_truth import SPECIMENS
-from sordino.audit.sampled.bins import Bins
-from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.events import Event, Gauge, Reading
 from sordino.audit.sampled.features import Value, Whole
+from sordino.audit.sampled.findings import certify
 from sordino.audit.sampled.outputs import Table, encode
 from sordino.audit.sampled.runs import OutOfTime, Runner, Trouble, in_batches
-from sordino.audit.sampled.scores import TableScore
+from sordino.audit.sampled.scores import Bins, TableScore
 from sordino.audit.sampled.workers import Alone, Forked, Team, team
 from tape import Tape, replay
 

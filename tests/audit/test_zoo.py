@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from benchmarks.suites.audit.reference import REFERENCE, Row
 from scipy.special import ndtr
 
 from sordino.audit.computed.law import law
 from sordino.audit.inputs.neighbors import check
 from sordino.audit.inputs.patterns import patterns
-from sordino.audit.known_truth import SPECIMENS, additive, audited, floats, keys, local, noise, queries, run
-from sordino.audit.known_truth.reference import REFERENCE, Row
+from sordino.audit.known_truth import SPECIMENS, audited, choices, noise, programs, responses, run
 from sordino.audit.known_truth.specimen import Specimen
 from sordino.audit.reporting.report import Dossier, Report, Verdict
-from sordino.audit.sampled.certify import Certified, certify
+from sordino.audit.sampled.findings import Certified, certify
 from sordino.errors import InvalidInput
+from sordino.mechanisms.gaussian import Gaussian
 from tape import Tape, replay
 
 Floats = npt.NDArray[np.float64]
 
 ZOO = {specimen.name: specimen for specimen in SPECIMENS}
+ENTRIES = tomllib.loads(Path(choices.__file__).with_name("zoo.toml").read_text())
 EVERY = {**ZOO, **{row.specimen.name: row.specimen for row in REFERENCE}}
 
 
@@ -284,10 +288,22 @@ def normal_delta(deviation: float, epsilon: float) -> float:
 
 def test_truth_of_normal_noise() -> None:
     classic, squared = ZOO["gaussian-classic-beyond-its-range"], ZOO["gaussian-variance-as-deviation"]
-    for specimen, deviation in ((classic, additive._CLASSIC), (squared, additive._EXACT**2)):
+    textbook = math.sqrt(2 * math.log(1.25 / classic.delta)) / classic.epsilon
+    exact = float(Gaussian.calibrated(sensitivity=1, epsilon=squared.epsilon, delta=squared.delta).scale)
+    for specimen, deviation in ((classic, textbook), (squared, exact**2)):
+        assert width(specimen) == pytest.approx(deviation, rel=1e-12)
         assert normal_delta(deviation, specimen.epsilon) > 1.5 * specimen.delta
         assert normal_delta(deviation, specimen.truth) == pytest.approx(specimen.delta, rel=1e-6)
-    assert normal_delta(additive._EXACT, squared.epsilon) == pytest.approx(squared.delta, rel=1e-6)
+    assert normal_delta(exact, squared.epsilon) == pytest.approx(squared.delta, rel=1e-6)
+    widest = float(Gaussian.calibrated(sensitivity=1, epsilon=1, delta=0.01).scale)
+    for name in ("float-gaussian-box-muller", "float-gaussian-polar"):
+        assert ENTRIES[name]["mechanism"]["deviation"] == pytest.approx(widest, rel=1e-12)
+    assert width(ZOO["threshold-of-another-law"]) == pytest.approx(widest, rel=1e-12)
+
+
+def width(specimen: Specimen) -> float:
+    """The scale of its noise."""
+    return float(ENTRIES[specimen.name]["mechanism"]["scale"])
 
 
 def test_truth_of_whole_noise() -> None:
@@ -298,6 +314,27 @@ def test_truth_of_whole_noise() -> None:
         laws.append(mass / mass.sum())
     assert np.abs(np.log(laws[0] / laws[1])).max() == pytest.approx(ZOO["redrawn-until-plausible"].truth)
     assert ZOO["geometric-wrong-alpha"].truth == pytest.approx(-math.log(1 - alpha))
+
+
+def test_truths_that_are_formulas() -> None:
+    e = math.exp(0.5) / (1 + math.exp(0.5))
+    bit, twenty = responses.bit_epsilon(0.75), responses.bit_epsilon(0.75, 0.45, 0.55)
+    for name, epsilon, truth in (
+        ("randomized-response-decimal", 0.5, 0.5 * math.log(10)),
+        ("randomized-response-of-ten-as-two", 0.5, math.log(9 * e / (1 - e))),
+        ("randomized-response-again", 0.5, 3 * math.log(e / (1 - e))),
+        ("rappor-once", 8 * bit, 6 * bit),
+        ("rappor-billed-by-bit", bit, 6 * bit),
+        ("reference-rappor", 8 * twenty, 6 * twenty),
+        ("reference-one-time-rappor", 8 * responses.bit_epsilon(0.95), 6 * responses.bit_epsilon(0.95)),
+        ("reference-truncated-geometric", math.log(9 / 8), math.log(9 / 8)),
+        ("sampling-that-is-none", math.log1p((math.e - 1) / 2), 1),
+    ):
+        assert EVERY[name].epsilon == pytest.approx(epsilon, rel=1e-12)
+        assert EVERY[name].truth == pytest.approx(truth, rel=1e-12)
+    assert ENTRIES["randomized-response-decimal"]["mechanism"]["keep"] == pytest.approx(10**0.5 / (1 + 10**0.5))
+    for name in ("randomized-response-of-ten-as-two", "randomized-response-again"):
+        assert ENTRIES[name]["mechanism"]["keep"] == pytest.approx(e, rel=1e-12)
 
 
 def test_truth_of_averages() -> None:
@@ -313,14 +350,14 @@ def test_truth_of_averages() -> None:
 def test_truth_of_thresholds() -> None:
     """A group of one is shown with more than delta; a group of none never is, so no epsilon helps."""
     shown = {
-        "threshold-off-by-one": math.exp(1 - keys._tail(0.05)) / 2,
+        "threshold-off-by-one": math.exp(1 - choices.tail(0.05)) / 2,
         "threshold-let-through": math.exp(-4) / (1 + math.exp(-1)),
-        "threshold-of-another-law": float(ndtr(-keys._tail(0.01) / keys._DEVIATION)),
+        "threshold-of-another-law": float(ndtr(-choices.tail(0.01) / width(ZOO["threshold-of-another-law"]))),
     }
     for name, probability in shown.items():
         assert probability > 1.5 * ZOO[name].delta
-    assert math.exp(-keys._tail(0.05)) / 2 == pytest.approx(ZOO["threshold"].delta)
-    assert keys._SELECTION.probability(1) <= ZOO["key-selection-of-one"].delta
+    assert math.exp(-choices.tail(0.05)) / 2 == pytest.approx(ZOO["threshold"].delta)
+    assert choices.SELECTION.probability(1) <= ZOO["key-selection-of-one"].delta
 
 
 def test_truth_of_coins() -> None:
@@ -334,20 +371,20 @@ def test_truth_of_coins() -> None:
 
 
 def test_truth_of_local_answers() -> None:
-    assert len(set(local._SET["yes"]) ^ set(local._SET["no"])) == 6
+    assert len(set(responses.SET_BITS["yes"]) ^ set(responses.SET_BITS["no"])) == 6
     for f, p, q in ((0.75, 0.0, 1.0), (0.95, 0.0, 1.0), (0.75, 0.45, 0.55)):
         with replay(Tape(1)):
-            shares = local.rappor("yes", 200_000, f=f, p=p, q=q).mean(axis=0)
-        bit = list(local._SET["yes"])
+            shares = responses.bloom_filter("yes", 200_000, f=f, p=p, q=q).mean(axis=0)
+        bit = list(responses.SET_BITS["yes"])
         observed = math.log(shares[bit].mean() / np.delete(shares, bit).mean())
-        assert observed == pytest.approx(local.bit_epsilon(f, p, q), abs=0.02)
-    assert 8 * local.bit_epsilon(0.75, 0.45, 0.55) == pytest.approx(0.400, abs=1e-3)
-    assert 8 * local.bit_epsilon(0.95) == pytest.approx(0.8007, abs=1e-4)
+        assert observed == pytest.approx(responses.bit_epsilon(f, p, q), abs=0.02)
+    assert 8 * responses.bit_epsilon(0.75, 0.45, 0.55) == pytest.approx(0.400, abs=1e-3)
+    assert 8 * responses.bit_epsilon(0.95) == pytest.approx(0.8007, abs=1e-4)
 
 
 def test_float_noise_tells_its_value() -> None:
     """A quarter of the floats for 0 are finer than 2^-53, and none for 1 is."""
-    for specimen in floats.SPECIMENS:
+    for specimen in SPECIMENS:
         if specimen.name.startswith("float-"):
             finer = [np.mean(np.mod(specimen.mechanism(d, size=20_000) * 2.0**53, 1) != 0) for d in (0, 1)]
             assert finer[0] > 0.1
@@ -355,17 +392,12 @@ def test_float_noise_tells_its_value() -> None:
 
 
 def test_claims_of_queries_are_those_of_their_plans() -> None:
-    for specimen, (sql, mechanism, copies) in zip(
-        queries.SPECIMENS,
-        (
-            ("SELECT copy, ward, COUNT(*) AS n FROM data GROUP BY copy, ward", "laplace", 500),
-            ("SELECT copy, AVG(cost) AS c FROM data GROUP BY copy", "gaussian", 500),
-            ("SELECT city, COUNT(*) AS n FROM data GROUP BY city", None, 500),
-            ("SELECT copy, MEDIAN(cost) AS c FROM data GROUP BY copy", None, 4),
-        ),
-        strict=True,
-    ):
-        plan, _ = queries._asked(sql, tuple(queries._ROWS), copies, mechanism)
+    queries = [specimen for specimen in SPECIMENS if specimen.name.startswith("query-")]
+    assert len(queries) == 4
+    for specimen in queries:
+        options = ENTRIES[specimen.name]["mechanism"]
+        rows = tuple(map(tuple, ENTRIES[specimen.name]["pair"][0]))
+        plan, _ = programs.asked(options["sql"], rows, options.get("copies", 500), options.get("mechanism"))
         assert (float(plan.price.epsilon), float(plan.price.delta)) == (specimen.epsilon, specimen.delta)
 
 

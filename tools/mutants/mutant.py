@@ -5,8 +5,11 @@ The lists are the *.toml files beside this one, one for each room.
 
 from __future__ import annotations
 
+import ast
+import re
 import tomllib
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 __all__ = ["PACKAGE", "ROOT", "Mutant", "load"]
@@ -18,7 +21,10 @@ _LISTS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Mutant:
-    """In `file`, the text `old`, which is there once, becomes `new`; `tests` are tried first, then those of the room.
+    """In `file`, the code `old`, which is there once, becomes `new`; `tests` are tried first, then those of the room.
+
+    With a `symbol`, a function or a class such as `Report.passed`, it is once in that one. White space, line breaks and
+    trailing commas make no difference, so that a formatter does not pull a mutant out.
 
     `equivalent` is why a mutant that survives harms nobody; empty for all others.
     """
@@ -32,22 +38,48 @@ class Mutant:
     tests: tuple[str, ...]
     wider: tuple[str, ...]
     equivalent: str = ""
+    symbol: str = ""
 
     def path(self, root: Path) -> Path:
         """The file it changes, in a copy of the repository."""
         return root / PACKAGE / self.file
 
     def planted(self, text: str) -> str:
-        """The text of the file with the bug; ValueError unless the old text is there exactly once."""
-        found = text.count(self.old)
-        if found != 1:
-            raise ValueError(f"{self.name}: the old text occurs {found} times in {self.file}")
-        return text.replace(self.old, self.new)
+        """The text of the file with the bug; ValueError unless the old code is there exactly once."""
+        start, end = _place(self.symbol, text) if self.symbol else (0, len(text))
+        found = list(_pattern(self.old).finditer(text, start, end))
+        if len(found) != 1:
+            where = f"{self.symbol} of {self.file}" if self.symbol else self.file
+            raise ValueError(f"{self.name}: the old code occurs {len(found)} times in {where}")
+        return text[: found[0].start()] + self.new.strip() + text[found[0].end() :]
 
     def plant(self, root: Path) -> None:
         """Change the file in a copy of the repository."""
         path = self.path(root)
         path.write_text(self.planted(path.read_text()))
+
+
+def _place(symbol: str, text: str) -> tuple[int, int]:
+    """Where a function or a class starts in its file, and where it ends."""
+    inside: ast.AST = ast.parse(text)
+    for name in symbol.split("."):
+        found = [node for node in ast.iter_child_nodes(inside) if getattr(node, "name", None) == name]
+        if len(found) != 1:
+            raise ValueError(f"{symbol} is there {len(found)} times")
+        (inside,) = found
+    lines = text.splitlines(keepends=True)
+    first, last = (getattr(inside, at) for at in ("lineno", "end_lineno"))
+    return len("".join(lines[: first - 1])), len("".join(lines[:last]))
+
+
+def _pattern(code: str) -> re.Pattern[str]:
+    """What finds some code however its lines are broken."""
+    words = re.findall(r"\w+|[^\w\s]", re.sub(r",(\s*[)\]}])", r"\1", code))
+    parts = [re.escape(words[0])]
+    for before, word in pairwise(words):
+        parts.append(r"\s*,?\s*" if word in ")]}" else r"\s+" if (before + word).replace("_", "a").isalnum() else r"\s*")
+        parts.append(re.escape(word))
+    return re.compile("".join(parts))
 
 
 def load(folder: Path = _LISTS) -> tuple[Mutant, ...]:

@@ -13,7 +13,7 @@ TARGET, MINUTES = 0.9, 15
 HOW_TO_READ = """
 **How to read this.** The *reference rows* are the mechanisms of the DP-Sniper paper (S&P 2021) with its published lower
 bounds on epsilon, found with 200 million final runs and confidence 0.9. Ours are certified at the same confidence with 20
-million runs in all, training included; as there, rows whose inputs were found beforehand (`reference.py`) count no
+million runs in all, training included; as there, rows whose inputs were found beforehand (`reference.toml`) count no
 search. A bound above the claim shows a violation. The *zoo* holds mechanisms of known truth, each audited so that all
 verdicts together are right with probability 99.9 %; ∞ means that no epsilon is enough.
 """

@@ -2,10 +2,10 @@
 
 from time import perf_counter
 
+from benchmarks.suites.audit.reference import REFERENCE
 from benchmarks.timing import row
 
 from sordino.audit.known_truth import audited
-from sordino.audit.known_truth.reference import REFERENCE
 
 RUNS = 20_000_000
 CONFIDENCE = 0.9

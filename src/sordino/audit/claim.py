@@ -1,7 +1,8 @@
-"""A claim of privacy as its claimant may have meant it: a float stands for any number that rounds to it.
+"""A claim of privacy as its claimant may have meant it, and what is asked of an audit of it.
 
-log(3) has no exact float, so a claim of `math.log(3)` is not refuted by a digit that floats cannot hold: it counts as one
-unit in the last place more. Zero, whole numbers, Fractions and Decimals are exactly what they say.
+A float stands for any number that rounds to it. log(3) has no exact float, so a claim of `math.log(3)` is not refuted by a
+digit that floats cannot hold: it counts as one unit in the last place more. Zero, whole numbers, Fractions and Decimals are
+exactly what they say.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from sordino.errors import InvalidInput
-from sordino.privacy.exact import bounds, closed_unit, float_upper, show
+from sordino.privacy.exact import bounds, closed_unit, float_lower, float_upper, open_unit, positive, show
 
-__all__ = ["Claim"]
+__all__ = ["Claim", "Request", "read_request"]
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,58 @@ def _generous(given: Any, upper: Fraction) -> Fraction:
 
 def _plain(given: Any) -> float:
     return float(given) if isinstance(given, float | np.floating) else float_upper(Fraction(given))
+
+
+_FEWEST = 100
+_MOST = 10**10
+_FOREVER = 1e9
+
+
+@dataclass(frozen=True)
+class Request:
+    """`alpha` is the chance that the certified numbers may fail; `seconds` is huge where no limit was given."""
+
+    name: str
+    claim: Claim
+    confidence: float
+    alpha: float
+    samples: int
+    seconds: float
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a time limit."""
+        return self.seconds < _FOREVER
+
+
+def read_request(
+    mechanism: Any, epsilon: Any, delta: Any, confidence: Any, samples: Any, seconds: Any, workers: Any, name: Any
+) -> Request:
+    """The request, or a refusal."""
+    if not callable(mechanism) and not callable(getattr(mechanism, "release", None)):
+        hint = "Pass a function of the data, or a Sordino mechanism."
+        raise InvalidInput(f"mechanism={show(mechanism)}", "a mechanism must be callable or have release()", hint)
+    claim = Claim.read(epsilon, delta)
+    level = open_unit("confidence", confidence, "Pass a number such as 0.999.")
+    _whole("samples", samples, _FEWEST, _MOST, "It counts all runs of the mechanism; a million is usual.")
+    if workers is not None:
+        _whole("workers", workers, 1, 2, "Pass 1 to run in this process, 2 for one process for each input, or None.")
+    limit = _FOREVER if seconds is None else float(positive("seconds", seconds, "Pass None for no limit.").lower)
+    alpha = float_lower(1 - bounds("confidence", confidence).upper)
+    if alpha <= 0:
+        raise InvalidInput(f"confidence={show(confidence)}", "it is too near to 1", "Pass a number such as 0.999999.")
+    return Request(str(name or named(mechanism)), claim, float(level.lower), alpha, int(samples), min(limit, _FOREVER))
+
+
+def _whole(name: str, value: Any, least: int, most: int, hint: str) -> None:
+    whole = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value) and value == int(value))
+    if isinstance(value, bool) or not whole or not least <= value <= most:
+        raise InvalidInput(f"{name}={show(value)}", f"{name} must be a whole number from {least:,} to {most:,}", hint)
+
+
+def named(mechanism: Any) -> str:
+    """What a mechanism is called in a report."""
+    found = getattr(mechanism, "__name__", None)
+    if not isinstance(found, str):
+        return show(mechanism)
+    return "mechanism" if found == "<lambda>" else found

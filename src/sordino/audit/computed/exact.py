@@ -15,9 +15,8 @@ from flint import arb
 from sordino.audit.claim import Claim
 from sordino.audit.computed.finite_pair import FinitePair
 from sordino.audit.computed.key_pair import KeyPair
-from sordino.audit.computed.loss_pair import LossPair
 from sordino.audit.computed.noise_pair import NoisePair
-from sordino.audit.computed.truth import Truth, exceeds
+from sordino.audit.computed.truth import LossPair, Truth, exceeds
 from sordino.audit.reporting.report import Figure, Report, Series, Verdict
 from sordino.errors import InvalidInput
 from sordino.mechanisms.additive import Additive

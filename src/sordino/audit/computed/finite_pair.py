@@ -49,7 +49,6 @@ class FinitePair:
         return total_variation(self.p, self.q)
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        """The smallest delta with this epsilon."""
         worst = verify_approximate(self.p, self.q, epsilon, 0)
         return ball(worst.probability) - ball(epsilon).exp() * ball(worst.probability_other)
 
@@ -58,7 +57,6 @@ class FinitePair:
         return not verify_approximate(self.p, self.q, epsilon, delta)
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
-        """The smallest epsilon with this delta, rounded down and up."""
         swapped = [(b, a) for a, b in self._masses]
         most = max(_needed_ratio(self._masses, delta), _needed_ratio(swapped, delta))
         if most == math.inf:
@@ -69,7 +67,6 @@ class FinitePair:
         return max(0.0, lower(value)), upper(value)
 
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:
-        """The event that strains the claim most."""
         pure = delta == 0
         worst = verify_pure(self.p, self.q, epsilon) if pure else verify_approximate(self.p, self.q, epsilon, delta)
         if not worst.event:
@@ -86,13 +83,11 @@ class FinitePair:
         return named if len(inside) == 1 else f"one of {named}" + (f" and {more:,} more" if more > 0 else "")
 
     def profile(self, epsilons: list[float]) -> list[float]:
-        """delta(epsilon) in floats."""
         p, q = (np.array([float(side[i]) for side in self._masses]) for i in (0, 1))
         both = [(np.maximum(p - math.exp(e) * q, 0).sum(), np.maximum(q - math.exp(e) * p, 0).sum()) for e in epsilons]
         return [float(max(pair)) for pair in both]
 
     def table(self) -> Grid:
-        """Telling outputs."""
         rated = sorted(({**self.p, **self.q}), key=self._strain, reverse=True)
         rows = [
             (show(y), _number(self.p.get(y, Fraction(0))), _number(self.q.get(y, Fraction(0))), f"{self._log_ratio(y):+.6g}")
@@ -113,7 +108,6 @@ class FinitePair:
         return abs(self._log_ratio(output)), a + b
 
     def outputs(self) -> Figure:
-        """The laws, to draw."""
         shown = list({**self.p, **self.q})[:_BARS]
         x = tuple(float(i) for i in range(len(shown)))
         series = tuple(

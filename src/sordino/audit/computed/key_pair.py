@@ -47,7 +47,6 @@ class KeyPair:
 
     @property
     def relation(self) -> str:
-        """Which two inputs, in words."""
         return f"the weight of one key moves by at most {self.selection.linf}"
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
@@ -84,7 +83,6 @@ class KeyPair:
             return [event for excess, event in rated if not excess.upper() < least]
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
-        """The smallest epsilon with this delta, rounded down and up."""
         low, high = 0.0, 0.0
         with working(_SCAN):
             for p, q, *_ in self._events():
@@ -101,7 +99,6 @@ class KeyPair:
         return low, high
 
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:  # noqa: ARG002
-        """The event that strains the claim most."""
         with working(_SCAN):
             factor = ball(epsilon).exp()
             p, q, event = max(self._events(), key=lambda found: float((found[0] - factor * found[1]).mid()))
@@ -110,18 +107,15 @@ class KeyPair:
         return f"a key is {what}: probability {a:.6g} where its weight is {event.weight}, {b:.6g} where it is {event.other}"
 
     def profile(self, epsilons: list[float]) -> list[float]:
-        """delta(epsilon) in floats."""
         events = [(float(p.mid()), float(q.mid())) for p, q, *_ in self._events()]
         return [max(0.0, *(p - math.exp(e) * q for p, q in events)) for e in epsilons]
 
     def table(self) -> Grid:
-        """Telling outputs."""
         step = max(1, len(self._chances) // 12)
         rows = tuple((str(n), f"{float(self._chances[n].mid()):.6g}") for n in range(0, len(self._chances), step))
         return Grid("How likely a key is to be published", ("weight", "probability"), rows)
 
     def outputs(self) -> Figure:
-        """The laws, to draw."""
         x = tuple(float(n) for n in range(len(self._chances)))
         y = tuple(float(p.mid()) for p in self._chances)
         return Figure("How likely a key is to be published", "weight", "probability", (Series("published", x, y),))

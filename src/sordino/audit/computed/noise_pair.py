@@ -35,7 +35,6 @@ class NoisePair:
 
     @property
     def relation(self) -> str:
-        """Which two inputs, in words."""
         return f"exact values {readable(self.shift * self.step)} apart, the worst that the sensitivity allows on the lattice"
 
     def _tails(self, t: int) -> tuple[arb, arb]:
@@ -47,7 +46,6 @@ class NoisePair:
         return (self.noise.pmf_ball(t - self.shift) / self.noise.pmf_ball(t)).log()
 
     def delta_ball(self, epsilon: Fraction) -> arb:
-        """The smallest delta with this epsilon."""
         t = _first_above(self, epsilon)
         if t is None:
             return arb(0)
@@ -55,7 +53,6 @@ class NoisePair:
         return (p - ball(epsilon).exp() * q).max(arb(0))
 
     def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
-        """The smallest epsilon with this delta, rounded down and up."""
         if not exceeds(lambda: self.delta_ball(Fraction(0)), delta):
             return 0.0, 0.0
         if delta == 0 and self.noise.shape is NORMAL:
@@ -101,7 +98,6 @@ class NoisePair:
             return total + cut.union(arb(0)), count
 
     def witness(self, epsilon: Fraction, delta: Fraction) -> str:
-        """The event that strains the claim most."""
         if self.shift == 0:
             return ""
         t = _first_above(self, epsilon)
@@ -116,7 +112,6 @@ class NoisePair:
         )
 
     def profile(self, epsilons: list[float]) -> list[float]:
-        """delta(epsilon) in floats."""
         with working(128):
             return [float(self.delta_ball(Fraction(e)).mid()) for e in epsilons]
 
@@ -132,7 +127,6 @@ class NoisePair:
             return float(p.mid()), float(q.mid()), float((p / q).log().mid())
 
     def table(self) -> Grid:
-        """Telling outputs."""
         places = self._places()
         picked = places[:: max(1, len(places) // 12)]
         rows = [(readable(y * self.step), *(f"{x:.6g}" for x in self._laws(y))) for y in picked]
@@ -140,7 +134,6 @@ class NoisePair:
         return Grid("Outputs and how telling they are", headings, tuple(rows))
 
     def outputs(self) -> Figure:
-        """The laws, to draw."""
         places = self._places()
         laws = [self._laws(y) for y in places]
         x = tuple(float(y * self.step) for y in places)

@@ -1,17 +1,23 @@
-"""What an exact audit knows of two output laws, and how it decides a claim about them."""
+"""What an exact audit knows of two output laws, and how it decides a claim about them; a loss as the truth itself."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
+import numpy as np
 from flint import arb
 
-from sordino.audit.reporting.report import Figure, Grid
+from sordino.accounting.total import Total
+from sordino.audit.reporting.report import Figure, Grid, Series
 from sordino.privacy.ball import ball, working
+from sordino.privacy.loss import Loss
 
-__all__ = ["Truth", "exceeds"]
+__all__ = ["LossPair", "Truth", "exceeds"]
 
 _MOST_BITS = 4096
 _EQUAL = 1024
@@ -60,3 +66,66 @@ def exceeds(compute: Callable[[], arb], limit: Fraction) -> bool | None:
         if bits >= _MOST_BITS:
             return False if close else None
         bits *= 2
+
+
+_STEPS = 30
+_PICKED = 10
+_ROUGH = 0.02
+
+
+@dataclass(frozen=True)
+class LossPair:
+    """The worst pair of a loss."""
+
+    loss: Loss
+
+    @property
+    def relation(self) -> str:
+        return "the worst pair of the loss"
+
+    def delta_ball(self, epsilon: Fraction) -> arb:
+        return _total_ball(self.loss, epsilon) if isinstance(self.loss, Total) else self.loss.delta_ball(epsilon)
+
+    def epsilon_bounds(self, delta: Fraction) -> tuple[float, float]:
+        high = max(0.0, self.loss.epsilon(delta))
+        if delta < self.loss.infinite() or high == math.inf:
+            return high, high
+        if isinstance(self.loss, Total):
+            # a finite maximum is the sum of maxima that the parts attain, each rounded up by far less than this
+            low = self.loss.epsilon_bounds(delta).lower if delta else high * (1 - 2.0**-40)
+            return max(0.0, low), high
+        low = high
+        for step in range(_STEPS):
+            if low <= 0 or exceeds(lambda e=Fraction(low): self.loss.delta_ball(e), delta):  # type: ignore[misc]
+                return max(0.0, low), high
+            low -= math.ulp(high) * 2**step
+        return 0.0, high
+
+    def witness(self, epsilon: Fraction, delta: Fraction) -> str:  # noqa: ARG002
+        return f"the outputs whose log-ratio is above {float(epsilon):.6g}"
+
+    def profile(self, epsilons: list[float]) -> list[float]:
+        if not isinstance(self.loss, Total):
+            return [self.loss.delta(e) for e in epsilons]
+        picked = epsilons[:: max(1, len(epsilons) // _PICKED)]
+        return [float(y) for y in np.interp(epsilons, picked, [self.loss.delta_bounds(e, _ROUGH).upper for e in picked])]
+
+    def table(self) -> Grid | None:
+        return None
+
+    def outputs(self) -> Figure | None:
+        pair = self.loss.outputs()
+        if pair is None:
+            return None
+        numeric = not pair.discrete
+        x = tuple(float(y) for y in pair.outcomes) if numeric else tuple(float(i) for i in range(len(pair.outcomes)))
+        series = (Series("P", x, pair.under_p), Series("Q", x, pair.under_q))
+        ticks = () if numeric else tuple(map(str, pair.outcomes))
+        kind = "density" if numeric else "probability"
+        return Figure("Outputs on the two inputs", "output", kind, series, "lines" if numeric else "bars", ticks)
+
+
+@lru_cache(maxsize=64)
+def _total_ball(loss: Total, epsilon: Fraction) -> arb:
+    """A bracket that no working precision narrows."""
+    return loss.delta_ball(epsilon)

@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sordino.audit.inputs.cell_forms import form
-from sordino.audit.inputs.rows import Rows, read_rows
+from sordino.audit.inputs.rows import Rows, form, read_rows
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 from sordino.privacy.neighbors import Neighbors

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.inputs.cell_forms import form
 from sordino.audit.inputs.neighbors import Pair, Relation, checked_relation
-from sordino.audit.inputs.rows import read_rows
+from sordino.audit.inputs.rows import form, read_rows
 from sordino.errors import InvalidInput
 from sordino.privacy.exact import show
 

@@ -1,25 +1,152 @@
 """Data of any kind as rows that can be compared, whatever holds them: lists, arrays, frames, tables, datasets.
 
-Numbers are equal by value (1, 1.0 and numpy's 1), NaN equals NaN, and True is not 1. A list, a tuple and an array of
-the same cells are the same row. A dataset's rows are its persons, each with all its records.
+Cells get a hashable form, equal for equal cells: numbers by value (1, 1.0 and numpy's 1), NaN like NaN, True not like 1. A
+list, a tuple and an array of the same cells are the same row. A dataset's rows are its persons, each with all its records,
+also through foreign keys. For audits on made-up data, or by the owner: nothing here is private.
 """
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import math
 import sys
+import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sordino.audit.inputs.cell_forms import forms
-from sordino.audit.inputs.owners import ROW, Owner, owners
-from sordino.audit.inputs.sources import stored_rows
+from sordino.engines.duckdb import arrow, csv_records
+from sordino.errors import InvalidInput
 from sordino.query.dataset import Dataset, Source, Table
 
-__all__ = ["Rows", "read_rows"]
+__all__ = ["ROW", "Owner", "Rows", "column_named", "form", "forms", "owners", "read_rows", "stored_rows", "with_rows"]
+
+_PLAIN = frozenset({int, str, bytes, type(None)})
+_NAN = ("not a number",)
+
+
+def form(cell: Any) -> Hashable:
+    """Something hashable that is equal for equal cells, for cells of any kind."""
+    if type(cell) in _PLAIN:
+        return cell  # type: ignore[no-any-return]
+    if isinstance(cell, bool | np.bool_):
+        return ("truth", bool(cell))
+    if isinstance(cell, float):
+        return _NAN if math.isnan(cell) else cell
+    if isinstance(cell, np.ndarray | np.void):
+        return form(cell.tolist())
+    if isinstance(cell, list | tuple):
+        return ("row", tuple(map(form, cell)))
+    if isinstance(cell, Mapping):
+        return ("mapping", frozenset((form(key), form(value)) for key, value in cell.items()))
+    if isinstance(cell, Set):
+        return ("set", frozenset(map(form, cell)))
+    return _other_form(cell)
+
+
+def _other_form(cell: Any) -> Hashable:
+    """Dates, decimals, missing values of other libraries; an object that cannot be hashed by what it shows of itself."""
+    try:
+        if not bool(cell == cell):
+            return _NAN
+        hash(cell)
+    except TypeError:
+        missing = type(cell).__name__ == "NAType"
+        return _NAN if missing else ("object", type(cell).__qualname__, repr(cell))
+    return cell  # type: ignore[no-any-return]
+
+
+def forms(cells: Iterable[Any]) -> tuple[Hashable, ...]:
+    """The form of each cell; at once where all are plain."""
+    cells = tuple(cells)
+    kinds = set(map(type, cells))
+    if kinds <= _PLAIN or (kinds <= _PLAIN | {float} and all(x == x for x in cells)):
+        return cells
+    return tuple(map(form, cells))
+
+
+def stored_rows(table: Table) -> Any:
+    """All rows as an Arrow table; of a CSV file every cell is text."""
+    source = table.source
+    match source.kind:
+        case "frame":
+            return arrow(source.frame)
+        case "parquet":
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(source.path)
+        case "csv":
+            return csv_records(Path(source.path or ""))
+        case "duckdb" | "postgres" | "spark":
+            rule = "the rows of a database are not read for audits"
+            hint = "Copy the table into a Parquet file or an Arrow table, and declare that."
+            raise InvalidInput(f"tables.{table.name}.source = {source.shown}", rule, hint)
+
+
+def with_rows(table: Table, rows: Any) -> Table:
+    """The same declaration over other rows; those of a CSV file go into a file of their own, removed when unused."""
+    if table.source.kind != "csv":
+        return dataclasses.replace(table, source=Source("frame", frame=rows))
+    folder = tempfile.TemporaryDirectory(prefix="sordino-audit-")
+    path = Path(folder.name) / "rows.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow(rows.column_names)
+        columns = [["" if cell is None else cell for cell in column.to_pylist()] for column in rows.columns]
+        writer.writerows(zip(*columns, strict=True))
+    source = Source("csv", path=path)
+    weakref.finalize(source, folder.cleanup)
+    return dataclasses.replace(table, source=source)
+
+
+Owner = tuple[str, Hashable]
+"""The kind of persons and the person."""
+
+ROW = ""
+"""The kind of persons who have one row each."""
+
+
+def owners(tables: Iterable[Table], frames: Mapping[str, Any]) -> dict[str, list[Owner | None]]:
+    """The owner of each row of the protected tables, None if it is nobody's; `frames` are their rows, as Arrow tables."""
+    by_name = {table.name: table for table in tables}
+    found: dict[str, list[Owner | None]] = {}
+
+    def of(table: Table) -> list[Owner | None]:
+        if table.name not in found:
+            frame = frames[table.name]
+            if table.via is not None:
+                parent = by_name[table.via.parent]
+                whose = dict(zip(_keys(frames[parent.name], table.via.of_parent), of(parent), strict=True))
+                found[table.name] = [None if key is None else whose.get(key) for key in _keys(frame, table.via.own)]
+            elif table.person is not None:
+                names = _keys(frame, (table.person,))
+                found[table.name] = [None if name is None else (table.persons or "", name) for name in names]
+            else:
+                found[table.name] = [(ROW, (table.name, i)) for i in range(len(frame))]
+        return found[table.name]
+
+    for table in by_name.values():
+        if not table.public:
+            of(table)
+    return found
+
+
+def _keys(frame: Any, names: tuple[str, ...]) -> list[Hashable | None]:
+    """The cells of these columns, row by row; None where one is missing."""
+    columns = [frame.column(column_named(frame, name)).to_pylist() for name in names]
+    rows = zip(*columns, strict=True)
+    return [None if None in row else tuple(map(form, row)) for row in rows]
+
+
+def column_named(frame: Any, name: str) -> str:
+    """The column of that name but for case."""
+    return next(str(own) for own in frame.column_names if own.casefold() == name.casefold())
 
 
 @dataclass(frozen=True)

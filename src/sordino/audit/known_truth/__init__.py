@@ -1,22 +1,23 @@
 """The zoo: mechanisms of known truth, right ones and broken ones, on which an auditor can be tried.
 
-Each file is a family with its `SPECIMENS`; `run` audits them all, so that together they are right with probability
-`confidence`. The families are read when they are first asked for.
+They are listed in zoo.toml, and their functions are in the modules beside it; both are read when they are first asked for.
+`run` audits them all, so that together they are right with probability `confidence`.
 """
 
 from __future__ import annotations
 
 import math
 import time
+import tomllib
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sordino.audit.computed.exact import exact
 from sordino.audit.computed.law import law
-from sordino.audit.known_truth.specimen import Specimen
+from sordino.audit.known_truth.specimen import Specimen, read_specimen
 from sordino.audit.replayed.replay import replay
 from sordino.audit.reporting.report import Dossier, Report
 from sordino.audit.sampled.black_box import black_box
@@ -27,18 +28,13 @@ __all__ = ["SPECIMENS", "Specimen", "audited", "run"]
 
 SPECIMENS: tuple[Specimen, ...]
 
-_FAMILIES = (
-    "additive", "histograms", "noisy_max", "sparse_vector", "local", "floats", "statistics", "keys", "spending", "queries",
-    "coins", "pipelines",
-)  # fmt: skip
-
 Progress = Callable[[float, str], None]
 
 
 @cache
 def _specimens() -> tuple[Specimen, ...]:
-    families = (import_module(f"{__name__}.{family}") for family in _FAMILIES)
-    return tuple(specimen for family in families for specimen in family.SPECIMENS)
+    entries = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text("utf-8"))
+    return tuple(read_specimen(name, fields) for name, fields in entries.items())
 
 
 def __getattr__(name: str) -> Any:

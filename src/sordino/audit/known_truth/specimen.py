@@ -1,11 +1,15 @@
-"""One entry of the zoo: a mechanism, what it claims, and what is true."""
+"""One entry of the zoo: a mechanism, what it claims, and what is true; and how entries are read from their data."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
-__all__ = ["Specimen"]
+from sordino.audit.sampled.runs import in_batches
+
+__all__ = ["Specimen", "read_specimen"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,15 +25,44 @@ class Specimen:
 
     name: str
     title: str
-    broken: bool
     why: str
     mechanism: Any
     epsilon: float
     truth: float
+    broken: bool = False
     delta: float = 0.0
     pair: tuple[Any, Any] | None = None
     neighbors: str | None = None
     length: int = 5
-    domain: Any = None
+    domain: tuple[float, float] | None = None
     method: Literal["black box", "exact law", "record and replay"] = "black box"
     samples: int = 400_000
+
+
+def read_specimen(name: str, fields: dict[str, Any]) -> Specimen:
+    """The specimen of a table in TOML.
+
+    `mechanism` is a SQL query, or names a function of a module of this room, beside the options that it is called with.
+    """
+    fields = dict(fields)
+    for ends in ("pair", "domain"):
+        if ends in fields:
+            fields[ends] = tuple(fields[ends])
+    if isinstance(fields["mechanism"], dict):
+        fields["mechanism"] = _mechanism(**fields["mechanism"])
+    else:
+        from sordino.audit.known_truth.programs import visits
+
+        fields["pair"] = tuple(map(visits, fields["pair"]))
+    return Specimen(name=name, **fields)
+
+
+def _mechanism(function: str, **options: Any) -> Callable[..., Any]:
+    """The function with its options; a function of this package, whose draws are known to be independent."""
+    module, name = function.split(".")
+    made: Callable[..., Any] = getattr(import_module(f"sordino.audit.known_truth.{module}"), name)
+    if not options:
+        return made
+    if in_batches(made):
+        return lambda data, *, size: made(data, size, **options)
+    return lambda data: made(data, **options)

@@ -1,4 +1,4 @@
-"""How far the inputs of a call are apart on two data, and what the call costs at that distance.
+"""How far the inputs of a call are apart on two data, what the call costs at that distance, and both in words.
 
 Laplace, Gaussian and randomized-response calls have the loss of exactly these inputs, key selection and quantiles an upper
 bound. See replay.md.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sordino.accounting.bracket import Bracket
 from sordino.accounting.charge import Charge
 from sordino.audit.replayed.cost import NO_COST, Cost
 from sordino.audit.replayed.distances import Moved, exactly, keys_moved, moved, weight_moved
@@ -24,7 +25,6 @@ from sordino.local.heavy_hitters import HeavyHitters
 from sordino.local.one_bit import OneBitMean
 from sordino.local.repeated import Repeated
 from sordino.mechanisms.above_threshold import AboveThreshold
-from sordino.mechanisms.additive import Additive
 from sordino.mechanisms.exponential import bounded_range
 from sordino.mechanisms.gaussian import Gaussian
 from sordino.mechanisms.interval_draw import IntervalDraw
@@ -36,13 +36,28 @@ from sordino.mechanisms.randomized_response import RandomizedResponse
 from sordino.mechanisms.scaled_gaussian import ScaledGaussian
 from sordino.plan.plan import Plan
 from sordino.privacy.ball import ball, certified, exact_upper
+from sordino.privacy.exact import readable
 from sordino.privacy.loss import GaussianLoss, LaplaceLoss, Loss
 from sordino.query.aggregates.mode import ModeDraw
 from sordino.query.aggregates.quantiles import QuantileDraw
 
-__all__ = ["Distance", "call_cost", "call_distances", "declared_cost", "plan_cost", "plan_distance", "root_upper"]
+__all__ = [
+    "Distance",
+    "call_cost",
+    "call_distances",
+    "cost_range",
+    "declared_cost",
+    "distance_cells",
+    "norm_name",
+    "plan_cost",
+    "plan_distance",
+    "root_upper",
+    "sentence",
+]
 
 _MOST_DIFFERENT = 16
+
+
 _BY_PERSON = RandomizedResponse, Frequency, OneBitMean, HeavyHitters
 """What randomizes the answer of each person by itself."""
 
@@ -84,39 +99,15 @@ def call_distances(known: Call, call: Call, declared: Fraction | None = None) ->
     """How far the inputs of one call on two data are apart, in the norm of its mechanism."""
     mechanism = known.mechanism
     if isinstance(mechanism, Plan):
-        parts = moved(mechanism, exactly(known.value), exactly(call.value))
-        return tuple(plan_distance(part) for part in parts)
+        return tuple(map(plan_distance, moved(mechanism, exactly(known.value), exactly(call.value))))
     if isinstance(mechanism, PublicChance):
         return ()
-    if isinstance(mechanism, Repeated):
-        return (_distance("answers changed", Fraction(0), declared),)  # they are part of what must be equal
-    if isinstance(mechanism, QuantileDraw | ModeDraw | IntervalDraw):
-        return (_distance("l1", _weights_apart(known.value, call.value), declared),)
-    if isinstance(mechanism, NoisyMax | AboveThreshold):
-        apart = _scores_apart(mechanism, known.value, call.value)
-        return (_distance("linf", apart, mechanism.sensitivity if declared is None else declared),)
-    steps = _steps_apart(known.value, call.value)
+    limit = _limit(mechanism) if declared is None else declared
     if isinstance(mechanism, KeySelection):
-        limits = ("l1", sum(steps, Fraction(0)), mechanism.l1), ("linf", max(steps, default=Fraction(0)), mechanism.linf)
-        return tuple(_distance(norm, found, Fraction(limit)) for norm, found, limit in limits)
-    if isinstance(mechanism, _BY_PERSON):
-        return (_distance("answers changed", Fraction(sum(1 for d in steps if d)), declared),)
-    if isinstance(mechanism, ScaledGaussian):
-        most = declared if declared is not None or mechanism.declared is None else root_upper(mechanism.declared)
-        return (_distance("l2", root_upper(_mu_squared(mechanism, known.value, call.value)), most),)
-    limit = declared if declared is not None else getattr(mechanism, "calibrated_for", None)
-    step = mechanism.step if isinstance(mechanism, Additive) else Fraction(1)
-    if isinstance(mechanism, Gaussian):
-        return (_distance("l2", root_upper(sum((d * d for d in steps), Fraction(0))) * step, limit),)
-    return (_distance("l1", sum(steps, Fraction(0)) * step, limit),)
-
-
-def plan_distance(part: Moved) -> Distance:
-    """One distance of a plan's parts, without squares; whether it is broken was decided on whole numbers."""
-    observed, declared = Fraction(part.observed), Fraction(part.declared)
-    if part.norm == "l2":
-        observed, declared = root_upper(observed), root_upper(declared)
-    return Distance(f"{part.part} {part.norm}", observed, declared, part.broken)
+        steps = _steps_apart(known.value, call.value)
+        largest = _distance("linf", max(steps, default=Fraction(0)), Fraction(mechanism.linf))
+        return _distance("l1", sum(steps, Fraction(0)), Fraction(mechanism.l1)), largest
+    return (_distance(*_apart(mechanism, known.value, call.value), limit),)
 
 
 def call_cost(known: Call, call: Call) -> Cost:
@@ -125,32 +116,11 @@ def call_cost(known: Call, call: Call) -> Cost:
     match mechanism:
         case Plan():
             return plan_cost(mechanism, known.value, call.value)
-        case QuantileDraw() | ModeDraw() | IntervalDraw():
-            return _bounded(mechanism.whole_rate * _weights_apart(known.value, call.value))
-        case NoisyMax():
-            return _chosen(mechanism, _scores_apart(mechanism, known.value, call.value))
-        case AboveThreshold():
-            return _pure(mechanism.epsilon * _scores_apart(mechanism, known.value, call.value) / mechanism.sensitivity)
-        case Repeated() | PublicChance():
+        case PublicChance():
             return NO_COST
-        case ScaledGaussian():
-            square = _mu_squared(mechanism, known.value, call.value)
-            return _of(GaussianLoss(root_upper(square))) if square else NO_COST
-    steps = _steps_apart(known.value, call.value)
-    if not any(steps):
-        return NO_COST
-    match mechanism:
-        case KeySelection():
-            return _selection(mechanism, sum(steps, Fraction(0)))
-        case RandomizedResponse() | Frequency():
-            return _of(mechanism.loss(), sum(1 for d in steps if d))
-        case OneBitMean() | HeavyHitters():
-            return sum((_at_most(mechanism.loss()) for d in steps if d), NO_COST)
         case Laplace():
-            return _laplace(mechanism, [d * mechanism.step for d in steps])
-        case Gaussian():
-            return _gaussian(mechanism, [d * mechanism.step for d in steps])
-    raise TypeError(f"a {type(mechanism).__name__} is not a known mechanism")
+            return _laplace(mechanism, [d * mechanism.step for d in _steps_apart(known.value, call.value)])
+    return _price(mechanism, _apart(mechanism, known.value, call.value)[1])
 
 
 def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
@@ -160,26 +130,79 @@ def declared_cost(call: Call, declared: Fraction | None) -> Cost | None:
             cost = sum((_of(release.loss) for release in plan.sums if release.loss is not None), NO_COST)
             cost = sum((_bounded(drawn.epsilon) for drawn in plan.drawn), cost)
             selected = None if plan.selection is None else plan.selection.mechanism
-            return cost if selected is None else cost + _selection(selected, Fraction(1))
-        case KeySelection() as selection:
-            return _selection(selection, Fraction(1))
-        case Laplace() | Gaussian() as noise:
-            limit = noise.calibrated_for if declared is None else declared
-            return None if limit is None else _of(noise.loss(limit)) if limit else NO_COST
-        case ScaledGaussian(declared=promised):
-            limit = declared if declared is not None or promised is None else root_upper(promised)
-            return None if limit is None else _of(GaussianLoss(limit)) if limit else NO_COST
-        case NoisyMax() as best:
-            return _chosen(best, best.sensitivity if declared is None else declared)
-        case AboveThreshold() as alarm:
-            return _pure(alarm.epsilon if declared is None else alarm.epsilon * declared / alarm.sensitivity)
+            return cost if selected is None else cost + _selection(selected)
         case Repeated() | PublicChance():
             return NO_COST
-        case RandomizedResponse() | Frequency() | OneBitMean() | HeavyHitters() as response if declared is not None:
-            return _of(response.loss(), math.floor(declared)) if declared >= 1 else NO_COST
-        case (QuantileDraw() | ModeDraw() | IntervalDraw()) as draw if declared is not None:
-            return _bounded(draw.whole_rate * declared)
-    return None
+        case KeySelection() as selection:
+            return _selection(selection)
+    limit = _limit(call.mechanism) if declared is None else declared
+    return None if limit is None else _price(call.mechanism, limit)
+
+
+def _limit(mechanism: Any) -> Fraction | None:
+    """How far apart the inputs of its calls may be, as the mechanism itself declares."""
+    match mechanism:
+        case NoisyMax() | AboveThreshold():
+            return mechanism.sensitivity
+        case ScaledGaussian(declared=promised):
+            return None if promised is None else root_upper(promised)
+    limit: Fraction | None = getattr(mechanism, "calibrated_for", None)
+    return limit
+
+
+def _apart(mechanism: Any, one: Any, other: Any) -> tuple[str, Fraction]:
+    """The norm of a mechanism, and how far two of its inputs are apart in it."""
+    match mechanism:
+        case Repeated():
+            return "answers changed", Fraction(0)  # they are part of what must be equal
+        case QuantileDraw() | ModeDraw() | IntervalDraw():
+            return "l1", _weights_apart(one, other)
+        case NoisyMax() | AboveThreshold():
+            return "linf", _scores_apart(mechanism, one, other)
+        case ScaledGaussian():
+            return "l2", root_upper(mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object)))
+    steps = _steps_apart(one, other)
+    match mechanism:
+        case _ if isinstance(mechanism, _BY_PERSON):
+            return "answers changed", Fraction(sum(1 for d in steps if d))
+        case Gaussian():
+            return "l2", root_upper(sum((d * d for d in steps), Fraction(0))) * mechanism.step
+    return "l1", sum(steps, Fraction(0)) * getattr(mechanism, "step", Fraction(1))
+
+
+def _price(mechanism: Any, apart: Fraction) -> Cost:
+    """What a call costs whose inputs are so far apart in the norm of its mechanism."""
+    if not apart or (isinstance(mechanism, _BY_PERSON) and apart < 1):
+        return NO_COST
+    match mechanism:
+        case QuantileDraw() | ModeDraw() | IntervalDraw():
+            return _bounded(mechanism.whole_rate * apart)
+        case NoisyMax():
+            epsilon = mechanism.epsilon * apart / mechanism.sensitivity
+            return Cost(epsilon=epsilon, charge=_charge(replace(mechanism, epsilon=epsilon).loss()))
+        case AboveThreshold():
+            epsilon = mechanism.epsilon * apart / mechanism.sensitivity
+            return Cost(epsilon=epsilon, charge=Charge.approximate(epsilon, 0))
+        case ScaledGaussian():
+            return _of(GaussianLoss(apart))
+        case KeySelection():
+            return _selection(mechanism)
+        case RandomizedResponse() | Frequency():
+            return _of(mechanism.loss(), math.floor(apart))
+        case OneBitMean() | HeavyHitters():  # two truths may be nearer than the worst two
+            loss, count = mechanism.loss(), math.floor(apart)
+            return Cost(epsilon=Fraction(loss.maximum()) * count, charge=_charge(loss) * count)
+        case Laplace() | Gaussian():
+            return _of(mechanism.loss(apart))
+    raise TypeError(f"a {type(mechanism).__name__} is not a known mechanism")
+
+
+def plan_distance(part: Moved) -> Distance:
+    """One distance of a plan's parts, without squares; whether it is broken was decided on whole numbers."""
+    observed, declared = Fraction(part.observed), Fraction(part.declared)
+    if part.norm == "l2":
+        observed, declared = root_upper(observed), root_upper(declared)
+    return Distance(f"{part.part} {part.norm}", observed, declared, part.broken)
 
 
 def plan_cost(plan: Plan, one: Any, other: Any) -> Cost:
@@ -194,7 +217,7 @@ def plan_cost(plan: Plan, one: Any, other: Any) -> Cost:
         if not drawn.public:
             cost += _bounded(drawn.epsilon * weight_moved(a.cells[drawn.name], b.cells[drawn.name]) / drawn.moved)
     selection = None if plan.selection is None else plan.selection.mechanism
-    return cost if selection is None else cost + _selection(selection, Fraction(sum(keys_moved(a, b))))
+    return cost + _selection(selection) if selection is not None and any(keys_moved(a, b)) else cost
 
 
 def _laplace(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
@@ -213,30 +236,10 @@ def _gaussian(mechanism: Laplace | Gaussian, steps: list[Fraction]) -> Cost:
     return _of(GaussianLoss(root_upper(square) / mechanism.scale)) if square else NO_COST
 
 
-def _selection(selection: KeySelection, weight: Fraction) -> Cost:
+def _selection(selection: KeySelection) -> Cost:
     """A selection is all of its (epsilon, delta) where any weight moves."""
-    if not weight:
-        return NO_COST
     charge = Charge.approximate(selection.epsilon, selection.delta)
     return Cost(epsilon=selection.epsilon, delta=selection.delta, charge=charge)
-
-
-def _chosen(best: NoisyMax, apart: Fraction) -> Cost:
-    """A choice among scores that are so far apart: at most the loss of one calibrated for that."""
-    if not apart:
-        return NO_COST
-    loss = replace(best, epsilon=best.epsilon * apart / best.sensitivity).loss()
-    return Cost(epsilon=best.epsilon * apart / best.sensitivity, charge=_charge(loss))
-
-
-def _pure(epsilon: Fraction) -> Cost:
-    """Answers that are together epsilon-private, and of which no more is known."""
-    return Cost(epsilon=epsilon, charge=Charge.approximate(epsilon, 0)) if epsilon else NO_COST
-
-
-def _at_most(loss: Loss) -> Cost:
-    """A report on two truths that may be nearer than the worst two."""
-    return Cost(epsilon=Fraction(loss.maximum()), charge=_charge(loss))
 
 
 def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Fraction:
@@ -244,10 +247,6 @@ def _scores_apart(best: NoisyMax | AboveThreshold, one: Any, other: Any) -> Frac
     moves = [int(x) - int(y) for x, y in zip(one, other, strict=True)]
     up, down = max([0, *moves]), -min([0, *moves])
     return best.step * (up + down if best.monotone else max(up, down))
-
-
-def _mu_squared(mechanism: ScaledGaussian, one: Any, other: Any) -> Fraction:
-    return mechanism.mu_squared(np.asarray(one, object) - np.asarray(other, object))
 
 
 def _steps_apart(one: Any, other: Any) -> list[Fraction]:
@@ -273,3 +272,32 @@ def root_upper(square: Fraction) -> Fraction:
     if top * top == square.numerator and bottom * bottom == square.denominator:
         return Fraction(top, bottom)
     return exact_upper(certified(lambda: ball(square).sqrt()))
+
+
+def distance_cells(distance: Distance) -> tuple[str, str, str]:
+    """Distance, declared distance and share in words."""
+    declared, share = "not declared", ""
+    if distance.declared is not None:
+        declared = readable(distance.declared)
+        share = f"{float(distance.observed / distance.declared):.1%}" if distance.declared else "0.0%"
+        share = "over 100%" if distance.broken else share
+    return f"{readable(distance.observed)} ({norm_name(distance.norm)})", declared, share
+
+
+def norm_name(norm: str) -> str:
+    """A norm as people write it."""
+    return norm.replace("l0", "L0").replace("l1", "L1").replace("l2", "L2").replace("linf", "Linf")
+
+
+def cost_range(found: Bracket) -> str:
+    """Between which epsilons a cost lies; one number where that is known."""
+    if math.isinf(found.upper):
+        return "more than any epsilon" if math.isinf(found.lower) else f"at least epsilon {found.lower:.6g}"
+    if found.upper - found.lower <= 2e-3 * found.upper:
+        return f"epsilon {found.upper:.6g}"
+    return f"between epsilon {found.lower:.6g} and {found.upper:.6g}"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")

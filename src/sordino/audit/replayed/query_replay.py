@@ -1,11 +1,9 @@
-"""The audit of one query on neighbouring datasets: plans, exact sums in every norm, and answers with the noise frozen.
-
-No ledger is opened and nothing is charged; the report shows exact distances, so it is for made-up data or the owner's eyes.
-"""
+"""The audit of one query on neighbouring datasets: plans, exact sums in every norm, and answers with the noise frozen."""
 
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,25 +11,124 @@ from typing import Any
 
 from sordino.accounting.filters import TwoMeterFilter
 from sordino.audit.inputs.neighbors import Relation, check
+from sordino.audit.inputs.rows import Owner, column_named, owners, stored_rows, with_rows
 from sordino.audit.replayed.cost import Cost
 from sordino.audit.replayed.distances import Moved, exactly, moved
-from sordino.audit.replayed.leave_one_out import neighbourhood
-from sordino.audit.replayed.observed import Distance, plan_cost, plan_distance
-from sordino.audit.replayed.replay_words import cost_range, norm_name, sentence, shown
+from sordino.audit.replayed.observed import (
+    Distance,
+    cost_range,
+    distance_cells,
+    norm_name,
+    plan_cost,
+    plan_distance,
+    sentence,
+)
 from sordino.audit.reporting.report import Grid, Report, Verdict
 from sordino.engines.openers import opener_of
 from sordino.engines.public_tables import read_public_tables
 from sordino.errors import EngineFailed, InvalidDeclaration, InvalidInput
+from sordino.mechanisms import bits
 from sordino.plan.cost import Cost as Offer
 from sordino.plan.plan import Plan, make_plan
 from sordino.privacy.exact import float_upper, readable, show
-from sordino.query.dataset import Dataset
+from sordino.privacy.neighbors import Neighbors
+from sordino.query.dataset import Dataset, Table
 from sordino.query.front.sql import parse
 from sordino.query.front.text import sql_text
 from sordino.query.tree import Query
 from sordino.release import Groups, exact_groups, finished, noisy_groups
 
-__all__ = ["replay_query"]
+__all__ = ["Neighbourhood", "neighbourhood", "replay_query"]
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Some neighbours with their names, and how many persons there are to choose from."""
+
+    persons: int
+    members: tuple[tuple[str, Dataset], ...]
+
+
+def neighbourhood(dataset: Dataset, table: Table, most: int) -> Neighbourhood:
+    """At most this many neighbours: of the persons with the most rows in the table, with the fewest, and others at random.
+
+    A person is left out, or replaced, in every table of the same persons.
+    """
+    same = [t for t in dataset.tables.values() if t is table or (t.persons is not None and t.persons == table.persons)]
+    frames = {t.name: stored_rows(t) for t in same}
+    places: dict[str, dict[Owner, list[int]]] = {t.name: defaultdict(list) for t in same}
+    for name, whose in owners(same, frames).items():
+        for place, owner in enumerate(whose):
+            if owner is not None:
+                places[name][owner].append(place)
+    chosen = _chosen(places[table.name], most)
+    members = []
+    for person in chosen:
+        own = places[table.name]
+        who = f"a person with {_count(len(own[person]))}" if table.has_persons else f"row {own[person][0] + 1}"
+        donor = None
+        if table.neighbors is Neighbors.REPLACE:
+            order = list(own)
+            if len(order) == 1:
+                continue
+            donor = order[order.index(person) - 1]
+        changed = {
+            t.name: with_rows(t, _without(t, frames[t.name], places[t.name], person, donor))
+            for t in same
+            if person in places[t.name] or donor in places[t.name]
+        }
+        label = f"without {who}" if donor is None else f"with {who} replaced"
+        tables = {**dataset.tables, **changed}
+        members.append((label, Dataset(tables=tables, budget=dataset.budget, reserved_delta=dataset.reserved_delta)))
+    return Neighbourhood(len(places[table.name]), tuple(members))
+
+
+def _without(table: Table, frame: Any, places: Mapping[Owner, list[int]], person: Owner, donor: Owner | None) -> Any:
+    """The rows without those of a person; with a donor, the person has rows like the donor's instead.
+
+    Columns that name rows stay the person's own. A row without them cannot be made up, so that a person who has fewer rows
+    than the donor in a table with keys gets as many as it has.
+    """
+    own, other = places.get(person, []), places.get(donor, []) if donor else []
+    gone = set(own)
+    rest = frame.take([i for i in range(len(frame)) if i not in gone])
+    kept = [*table.identities, *([table.person] if table.person else [])]
+    if not other or (kept and not own):
+        return rest
+    if table.identities:
+        own, other = own[: len(other)], other[: len(own)]
+    copied = frame.take(other)
+    for name in (column_named(frame, column) for column in kept):
+        cells = frame.column(name).take(own if table.identities else own[:1] * len(other))
+        copied = copied.set_column(frame.column_names.index(name), frame.schema.field(name), cells)
+    return _joined(rest, copied)
+
+
+def _count(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows} rows"
+
+
+def _chosen(rows: dict[Owner, list[int]], most: int) -> list[Owner]:
+    if len(rows) <= most:
+        return list(rows)
+    by_size = sorted(rows, key=lambda person: len(rows[person]))
+    third = most // 3
+    heavy, light = by_size[len(by_size) - third :], by_size[:third]
+    rest = by_size[third : len(by_size) - third]
+    return [*heavy, *light, *_sample(rest, most - 2 * third)]
+
+
+def _sample(items: list[Owner], count: int) -> list[Owner]:
+    """So many of them at random."""
+    pool = list(items)
+    return [pool.pop(bits.source().word() % len(pool)) for _ in range(count)]
+
+
+def _joined(one: Any, other: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_tables([one, other]).unify_dictionaries().combine_chunks()
+
 
 _NOTE = "Distances are exact, in units of each sum's lattice: keep this report with the data."
 
@@ -212,6 +309,6 @@ def _grid(found: list[_Compared]) -> Grid:
     rows = []
     for distance, label in worst.values():
         name, _, norm = distance.norm.rpartition(" ")
-        apart, declared, share = shown(Distance(norm, distance.observed, distance.declared, distance.broken))
+        apart, declared, share = distance_cells(Distance(norm, distance.observed, distance.declared, distance.broken))
         rows.append((name, apart, declared, share, label))
     return Grid("Exact sums, largest distances", ("part", "distance", "declared", "share", "from D to"), tuple(rows))

@@ -12,7 +12,7 @@ from pathlib import Path
 from sordino.answer.text import clean
 from sordino.privacy.picture import PAGE_POLICY
 
-__all__ = ["bullets", "fact_table", "heading", "lines", "page", "paragraphs", "safe", "section", "table"]
+__all__ = ["bullets", "fact_table", "heading", "lines", "page", "paragraphs", "safe", "safe_lines", "section", "table"]
 
 
 def page(title: str, body: str) -> str:
@@ -65,6 +65,11 @@ def paragraphs(text: str) -> str:
 def lines(text: str) -> str:
     """A text with its line breaks."""
     return "<br>".join(safe(line) for line in text.splitlines())
+
+
+def safe_lines(text: str) -> str:
+    """A text as HTML, where line breaks are kept as they are."""
+    return "\n".join(safe(line) for line in text.split("\n"))
 
 
 def safe(text: str) -> str:

@@ -5,6 +5,7 @@ Every text is escaped, and there are no scripts. Styles (`page.css`) are bound t
 
 from __future__ import annotations
 
+from sordino.audit.reporting.figures import drawing
 from sordino.audit.reporting.html_parts import bullets, fact_table, heading, page, paragraphs, safe, section, table
 from sordino.audit.reporting.phrases import (
     METHODS,
@@ -20,21 +21,19 @@ from sordino.audit.reporting.phrases import (
     tally,
 )
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Verdict
-from sordino.audit.reporting.svg import drawing
 
-__all__ = ["dossier_page", "report_page"]
+__all__ = ["told_page"]
 
 _SIGN = {Verdict.HOLDS: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "?"}
 _LOOK = {Verdict.HOLDS: "good", Verdict.VIOLATED: "bad", Verdict.UNDECIDED: "open"}
 
 
-def report_page(report: Report) -> str:
-    """The page of one report."""
-    return page(f"Privacy audit: {report.name}", _body(report, 1))
+def told_page(told: Report | Dossier) -> str:
+    """The page of a report; of a dossier a table of all, then each of them."""
+    return page(f"Privacy audit: {told.name}", _body(told, 1)) if isinstance(told, Report) else _dossier(told)
 
 
-def dossier_page(dossier: Dossier) -> str:
-    """The page of several reports: a table of all, then each of them."""
+def _dossier(dossier: Dossier) -> str:
     word = "PASSED" if dossier.passed else "FAILED"
     look, sign = ("good", "✓") if dossier.passed else ("bad", "✗")
     articles = "".join(

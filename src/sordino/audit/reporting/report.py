@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from sordino.privacy.picture import Picture, drawn
 
 __all__ = ["Dossier", "Figure", "Grid", "Report", "Series", "Verdict"]
+
+
+_LARGEST = 1e100
 
 
 class Verdict(StrEnum):
@@ -32,6 +35,14 @@ class Series:
     x: tuple[float, ...]
     y: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ValueError(f"{len(self.x)} places for {len(self.y)} values")
+
+    def drawable(self) -> list[tuple[float, float]]:
+        """The points that are numbers of a sane size."""
+        return [(x, y) for x, y in zip(self.x, self.y, strict=True) if abs(x) <= _LARGEST and abs(y) <= _LARGEST]
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -44,6 +55,11 @@ class Figure:
     kind: Literal["bars", "lines"] = "lines"
     ticks: tuple[str, ...] = ()
     log_y: bool = False
+
+    def place_name(self, x: float) -> str:
+        """The name of a place on the x axis."""
+        whole = round(x)
+        return self.ticks[whole] if whole == x and 0 <= whole < len(self.ticks) else f"{x:.6g}"
 
 
 @dataclass(frozen=True)
@@ -61,8 +77,43 @@ def _version() -> str:
     return __version__
 
 
+class _Told:
+    """What reports and dossiers share: the same told for a terminal, as HTML and as JSON."""
+
+    def to_text(self, width: int = 100) -> str:
+        """For a terminal; of a dossier a line for each report."""
+        from sordino.audit.reporting.text import told_text
+
+        return told_text(self, width)  # type: ignore[arg-type]
+
+    def to_json(self) -> str:
+        """All of it, for machines and for filing."""
+        from sordino.audit.reporting.stored import dump
+
+        return dump(self)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` stored."""
+        from sordino.audit.reporting.stored import load
+
+        return load(cls, text)  # type: ignore[type-var]
+
+    def to_html(self) -> str:
+        """One page that needs nothing else."""
+        from sordino.audit.reporting.page import told_page
+
+        return told_page(self)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(_Told):
     """One claim that was audited.
 
     `epsilon_lower` is certified: at least this epsilon is needed for the claimed delta, with probability `confidence` over
@@ -94,46 +145,15 @@ class Report:
         """Whether the audit ran to its end and found no violation."""
         return self.verdict is Verdict.HOLDS
 
-    def to_text(self, width: int = 100) -> str:
-        """For a terminal."""
-        from sordino.audit.reporting.text import report_text
-
-        return report_text(self, width)
-
-    def to_json(self) -> str:
-        """All of it, for machines and for filing."""
-        from sordino.audit.reporting.stored import dump
-
-        return dump(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> Report:
-        """The report that `to_json` stored."""
-        from sordino.audit.reporting.stored import load_report
-
-        return load_report(text)
-
-    def to_html(self) -> str:
-        """One page that needs nothing else."""
-        from sordino.audit.reporting.page import report_page
-
-        return report_page(self)
-
     def plot(self, path: str | Path | None = None) -> Picture:
         """The figures as a picture (extra `plot`); saved if there is a path."""
-        from sordino.audit.reporting.plot import picture
+        from sordino.audit.reporting.figures import picture
 
         return drawn(lambda: picture(self), path)
 
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
 
 @dataclass(frozen=True)
-class Dossier:
+class Dossier(_Told):
     """Several reports under one title: a zoo, or all checks of one pipeline."""
 
     title: str
@@ -148,37 +168,6 @@ class Dossier:
         """Whether every report is as it should be: as expected where the truth is known, passed elsewhere."""
         wanted = self.expected or (True,) * len(self.reports)
         return all(_as_wanted(report, want) for report, want in zip(self.reports, wanted, strict=True))
-
-    def to_text(self, width: int = 100) -> str:
-        """For a terminal: a line for each report."""
-        from sordino.audit.reporting.text import dossier_text
-
-        return dossier_text(self, width)
-
-    def to_json(self) -> str:
-        """All of it, for machines and for filing."""
-        from sordino.audit.reporting.stored import dump
-
-        return dump(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> Dossier:
-        """The dossier that `to_json` stored."""
-        from sordino.audit.reporting.stored import load_dossier
-
-        return load_dossier(text)
-
-    def to_html(self) -> str:
-        """One page that needs nothing else."""
-        from sordino.audit.reporting.page import dossier_page
-
-        return dossier_page(self)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
 
 
 def _as_wanted(report: Report, want: bool) -> bool:

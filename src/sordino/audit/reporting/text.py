@@ -8,12 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from sordino.answer.text import clean
 from sordino.answer.text_plot import LINES, Bar, bars, curves
-from sordino.audit.reporting.drawable import drawable, place_name, spread_out
 from sordino.audit.reporting.phrases import WORD, at_least, event_name, headline, needed, ordered, tally
 from sordino.audit.reporting.report import Dossier, Figure, Grid, Report, Series
 from sordino.privacy.text_table import aligned
 
-__all__ = ["dossier_text", "report_text", "verdict_line"]
+__all__ = ["figure_text", "told_text", "verdict_line"]
 
 _NARROWEST, _INDENT = 40, 11
 _HEIGHT = 10
@@ -22,6 +21,8 @@ _PLACES = 16
 _LONGEST_TICK, _LONGEST_FACT = 24, 30
 """Longer names of places are cut, and longer names of facts stand on a line of their own."""
 _NARROW_CELL = 10
+_SHARPEST = 1e-9
+"""Numbers that are nearer to each other, beside their size, have no axis."""
 
 
 def verdict_line(result: Report | Dossier) -> str:
@@ -29,24 +30,27 @@ def verdict_line(result: Report | Dossier) -> str:
     return clean(" ".join(_verdict(result)))
 
 
-def report_text(report: Report, width: int = 100) -> str:
-    """The report in lines of at most `width` characters, where words allow."""
+def told_text(told: Report | Dossier, width: int = 100) -> str:
+    """A report or a dossier in lines of at most `width` characters, where words allow."""
     width = max(width, _NARROWEST)
-    parts = [
+    parts = _report(told, width) if isinstance(told, Report) else _dossier(told, width)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _report(report: Report, width: int) -> list[str]:
+    return [
         _entry(*_verdict(report), width, _INDENT),
         _wrapped(report.summary, width),
         _facts(_evidence(report), width),
         *(_grid(grid, width) for grid in report.grids),
-        *(_figure(figure, width) for figure in report.figures),
+        *(f"{_wrapped(figure.title, width)}\n{figure_text(figure, width)}" for figure in report.figures),
         "\n".join(_wrapped(f"- {note}", width, "  ") for note in report.notes),
         _wrapped(" · ".join(filter(None, (_maker(report.version), clean(report.created)))), width),
     ]
-    return "\n\n".join(part for part in parts if part)
 
 
-def dossier_text(dossier: Dossier, width: int = 100) -> str:
+def _dossier(dossier: Dossier, width: int) -> list[str]:
     """A line for each report, those first that are not as they should be."""
-    width = max(width, _NARROWEST)
     known = bool(dossier.expected)
     rows = []
     for _, report, want, fine in ordered(dossier):
@@ -57,13 +61,12 @@ def dossier_text(dossier: Dossier, width: int = 100) -> str:
         verdict = WORD[report.verdict].lower() if fine else WORD[report.verdict]
         rows.append((report.name, *truth, verdict, asked, least, shown))
     headings = ("name", *(("", "claim is") if known else ()), "verdict", "claimed", "at least", "witness")
-    parts = [
+    return [
         _entry(*_verdict(dossier), width, _INDENT),
         _table(headings, rows, width),
         _facts(dossier.facts, width),
         "\n".join(_wrapped(f"- {note}", width, "  ") for note in dossier.notes),
     ]
-    return "\n\n".join(part for part in parts if part)
 
 
 def _verdict(result: Report | Dossier) -> tuple[str, str]:
@@ -119,14 +122,15 @@ def _is_number(text: str) -> bool:
     return not text or text[0] in "-+.0123456789≥≤" or text in ("inf", "nan")
 
 
-def _figure(figure: Figure, width: int) -> str:
+def figure_text(figure: Figure, width: int = 80) -> str:
+    """A figure in plain characters, without its title."""
     kept = [s for s in figure.series if _points(s)]
-    title = _wrapped(figure.title, width)
     if not kept:
-        return f"{title}\n(nothing to draw)"
+        return "(nothing to draw)"
     places = {x for s in kept for x in _points(s)}
-    named = figure.ticks or not spread_out(min(places), max(places))
-    return f"{title}\n{_bars(figure, kept, width) if named else _curves(figure, kept, width)}"
+    low, high = min(places), max(places)
+    named = figure.ticks or not high - low > _SHARPEST * max(abs(low), abs(high), 1e-100)
+    return _bars(figure, kept, width) if named else _curves(figure, kept, width)
 
 
 def _bars(figure: Figure, kept: Sequence[Series], width: int) -> str:
@@ -138,7 +142,7 @@ def _bars(figure: Figure, kept: Sequence[Series], width: int) -> str:
     lines = []
     for place in places[:_PLACES]:
         for i, of in enumerate(points):
-            label = _cut(clean(place_name(figure, place)), _LONGEST_TICK) if i == 0 else ""
+            label = _cut(clean(figure.place_name(place)), _LONGEST_TICK) if i == 0 else ""
             y = of.get(place, 0.0)
             lines.append(Bar(label, y / top if top > 0 else 0.0, f"{y:.3g}", filled=i == 0))
     more = [f"... and {len(places) - _PLACES} more"] if len(places) > _PLACES else []
@@ -174,8 +178,8 @@ def _key(figure: Figure, marks: Sequence[str], width: int, scale: str = "") -> s
 
 def _points(series: Series) -> dict[float, float]:
     """The points that can be drawn, the highest where there are several at one place."""
-    kept, found = drawable(series), dict[float, float]()
-    for x, y in zip(kept.x, kept.y, strict=True):
+    found = dict[float, float]()
+    for x, y in series.drawable():
         found[x] = max(y, found.get(x, y))
     return found
 

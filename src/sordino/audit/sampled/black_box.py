@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from sordino.audit.claim import Request, read_request
 from sordino.audit.inputs.neighbors import Pair, brief, check, checked_relation
 from sordino.audit.inputs.patterns import patterns
 from sordino.audit.reporting.report import Report
-from sordino.audit.sampled.certify import certify
 from sordino.audit.sampled.contest import contest, settled
 from sordino.audit.sampled.events import Gauge, Goal, Reading
 from sordino.audit.sampled.features import Whole
-from sordino.audit.sampled.findings import NOT_TRIED, Outcome, Trial, certified_report, undecided
+from sordino.audit.sampled.findings import NOT_TRIED, Outcome, Trial, certified_report, certify, undecided
 from sordino.audit.sampled.outputs import Table
-from sordino.audit.sampled.request import Request, read_request
 from sordino.audit.sampled.runs import Drawn, OutOfTime, Trouble
 from sordino.audit.sampled.train import Found, train
 from sordino.audit.sampled.workers import Alone, Team, raised_always, team

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.events import Event, Goal, Reading, gauge, simplest
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Score, TableScore, complexity, log_ratios
+from sordino.audit.sampled.scores import Binned, Score, TableScore, log_ratios
 from sordino.audit.sampled.train import Found
 
 __all__ = ["Contest", "contest", "settled"]
@@ -48,7 +47,6 @@ class Contest:
         return Reading(table.size, 0, np.concatenate(counts), table.raised())
 
     def nothing(self) -> Reading:
-        """Before the first batch."""
         return Reading(0, 0, np.zeros(sum(len(edges) + 1 for edges in self.edges), np.int64))
 
     def above(self, reading: Reading) -> list[Floats]:
@@ -62,7 +60,7 @@ def contest(found: Found) -> Contest:
     held = [Binned(table) for table in found.held]
     scores, edges, known, simple = list[Score](), list[Floats](), set[bytes](), 0
     for event in found.tried:
-        plain = complexity(event.score) == 0
+        plain = event.score.complexity == 0
         if any(event.score is score for score in scores) or (len(scores) >= _SCORES and not (plain and simple < _SIMPLE)):
             continue
         values = [event.score.of(binned) for binned in held]

@@ -7,12 +7,10 @@ from collections.abc import Collection
 
 import numpy as np
 
-from sordino.audit.sampled.bins import Bins
 from sordino.audit.sampled.events import Event
-from sordino.audit.sampled.features import MINUS_ZERO, ZERO, Digits, Feature, Pattern, Shape, Value, Whole, place, symbols
+from sordino.audit.sampled.features import MINUS_ZERO, ZERO, Digits, Pattern, Shape, Value, Whole, place, symbols
 from sordino.audit.sampled.outputs import Table
-from sordino.audit.sampled.scores import SumScore, TableScore
-from sordino.audit.sampled.trees import TreeScore
+from sordino.audit.sampled.scores import Bins, TableScore
 
 __all__ = ["bin_name", "number", "say"]
 
@@ -32,7 +30,7 @@ def say(event: Event, held: tuple[Table, Table]) -> str:
     score = event.score
     if isinstance(score, TableScore):
         return _table(score.bins, event.sign * score.weights > event.threshold, held)
-    parts = f" (mostly {_listed([feature.words for feature in involved(event)])})"
+    parts = f" (mostly {_listed([feature.words for feature in event.score.features()[:_MOST]])})"
     side = "above" if event.sign > 0 else "below"
     return f"a learned score of {score.words}{parts}, is {side} {number(event.sign * event.threshold)}"
 
@@ -154,23 +152,9 @@ def _grain(bins: Bins, index: int) -> str:
     return f"between 2^{exponent} and 2^{exponent + 1} in size and its last binary digit stands at 2^{last}"
 
 
-def involved(event: Event) -> list[Feature]:
-    """The features that matter most to an event."""
-    score = event.score
-    if isinstance(score, TableScore):
-        return [score.bins.feature]
-    if isinstance(score, SumScore):
-        ordered = sorted(score.parts, key=lambda part: -float(np.ptp(part.weights)))
-        return [part.bins.feature for part in ordered[:_MOST]]
-    if isinstance(score, TreeScore):
-        used = np.bincount([i for tree in score.trees for i in tree.features], minlength=len(score.bins))
-        return [score.bins[i].feature for i in np.argsort(-used)[:_MOST]]
-    return []
-
-
 def shows_float_digits(event: Event) -> bool:
     """Whether the event looks at the last binary digits of floats."""
-    return any(isinstance(feature, Digits) and feature.what != "exponent" for feature in involved(event))
+    return any(isinstance(feature, Digits) and feature.what != "exponent" for feature in event.score.features()[:_MOST])
 
 
 def _intervals(bins: Bins, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:

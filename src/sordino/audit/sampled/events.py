@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sordino.audit.sampled.bins import Binned
 from sordino.audit.sampled.bounds import predicted, predicted_jointly
 from sordino.audit.sampled.outputs import Floats, Table
-from sordino.audit.sampled.scores import Score, complexity
+from sordino.audit.sampled.scores import Binned, Score
 
 __all__ = [
     "Event", "Gauge", "Goal", "Levels", "Reading", "Tally", "best_events", "gauge", "levels_of", "simplest", "table_levels",
@@ -122,7 +121,6 @@ class Gauge:
     beside: Gauge | None = None
 
     def read(self, table: Table) -> Reading:
-        """The counts of one batch."""
         return self._read(Binned(table))
 
     def _read(self, binned: Binned) -> Reading:
@@ -133,7 +131,6 @@ class Gauge:
         return Reading(table.size, int(happens.sum()), profile, table.raised(), (happens,) if self.pairs else (), beside)
 
     def nothing(self) -> Reading:
-        """Before the first batch."""
         beside = None if self.beside is None else self.beside.nothing()
         return Reading(0, 0, np.zeros(len(self.edges) + 1, np.int64), beside=beside)
 
@@ -142,7 +139,7 @@ def simplest(tried: Sequence[Event]) -> Event:
     """The event that is easiest to say, of those that promise about as much as the first."""
     best = tried[0].predicted
     near = [event for event in tried if best <= 0 or event.predicted >= _NEAR * best]
-    return min(near, key=lambda event: complexity(event.score))
+    return min(near, key=lambda event: event.score.complexity)
 
 
 def gauge(event: Event, score: Score, first: Binned, second: Binned, goal: Goal) -> Gauge:

@@ -6,11 +6,13 @@ Values, the finest binary digit of a float, differences, sums, extremes, which c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from sordino.audit.sampled.outputs import Codes, Column, Floats, Table, code, mix
 
@@ -22,7 +24,13 @@ _MOST_PLACES = 32
 _FREQUENT = 0.01
 ZERO, MINUS_ZERO, SUBNORMAL = -2000, -2001, -1023
 """What stands for the binary places of 0 and -0, and the exponent of numbers below 2^-1022."""
-_DIGITS: tuple[Any, ...] = ("last digit", "exponent", "length", "grain")
+DigitKind = Literal["last digit", "exponent", "length", "grain"]
+_DIGITS: Mapping[DigitKind, str] = MappingProxyType({
+    "last digit": "the binary place of the last digit",
+    "exponent": "the binary exponent",
+    "length": "the number of binary digits",
+    "grain": "the pair of binary exponent and last digit",
+})  # fmt: skip
 
 
 class Feature(Protocol):
@@ -70,13 +78,11 @@ class Digits:
     """The binary digits of a float: its exponent, the place of its last digit, how many digits, and both together."""
 
     name: str
-    what: Literal["last digit", "exponent", "length", "grain"]
+    what: DigitKind
 
     @property
     def words(self) -> str:
-        texts = {"last digit": "the binary place of the last digit", "exponent": "the binary exponent",
-                 "length": "the number of binary digits", "grain": "the pair of binary exponent and last digit"}  # fmt: skip
-        return f"{texts[self.what]} of {place(self.name)}"
+        return f"{_DIGITS[self.what]} of {place(self.name)}"
 
     def column(self, table: Table) -> Column:
         base = table.column(self.name)
@@ -183,77 +189,62 @@ class Pattern:
         return Column(np.zeros(table.size), np.broadcast_to(mixed, table.size))
 
 
+Summarize = Callable[[Floats, npt.NDArray[np.bool_]], Floats]
+"""From the numbers of all places, a row for each, and where they count as numbers, to one number for each run."""
+
+
+def _low(numbers: Floats, plain: npt.NDArray[np.bool_]) -> Floats:
+    return np.where(plain, numbers, -np.inf)
+
+
+def _high(numbers: Floats, plain: npt.NDArray[np.bool_]) -> Floats:
+    return np.where(plain, numbers, np.inf)
+
+
+def _lead(numbers: Floats, plain: npt.NDArray[np.bool_]) -> Floats:
+    top = np.partition(_low(numbers, plain), len(numbers) - 2, axis=0)
+    return np.asarray(top[-1] - top[-2])
+
+
+_SUMMARIES: Mapping[str, Summarize] = MappingProxyType({
+    "how many places hold a number": lambda _, plain: plain.sum(axis=0),
+    "the first place that holds a number": lambda _, plain: plain.argmax(axis=0),
+    "the last place that holds a number": lambda _, plain: len(plain) - 1 - plain[::-1].argmax(axis=0),
+    "the sum of the numbers": lambda numbers, plain: np.nan_to_num(np.where(plain, numbers, 0.0).sum(axis=0)),
+    "the largest of the numbers": lambda numbers, plain: _low(numbers, plain).max(axis=0),
+    "the smallest of the numbers": lambda numbers, plain: _high(numbers, plain).min(axis=0),
+    "the place of the largest number": lambda numbers, plain: _low(numbers, plain).argmax(axis=0),
+    "the place of the smallest number": lambda numbers, plain: _high(numbers, plain).argmin(axis=0),
+    "the distance of the largest and the smallest number":
+        lambda numbers, plain: _low(numbers, plain).max(axis=0) - _high(numbers, plain).min(axis=0),
+    "the distance of the two largest numbers": _lead,
+})  # fmt: skip
+_AMONG_SYMBOLS, _OF_ALL, _OF_PLACES = list(_SUMMARIES)[:6], list(_SUMMARIES)[3:6], list(_SUMMARIES)[6:]
+
+
 @dataclass(frozen=True)
-class Plain:
-    """Something of the numbers among symbols."""
+class Summary:
+    """Something of the numbers at several places, those aside that are symbols."""
 
     names: tuple[str, ...]
     marks: Marks
-    what: Literal["count", "first place", "last place", "total", "largest", "smallest"]
+    what: str
 
     @property
     def words(self) -> str:
-        texts = {"count": "how many places hold a number", "first place": "the first place that holds a number",
-                 "last place": "the last place that holds a number", "total": "the sum of the numbers",
-                 "largest": "the largest of the numbers", "smallest": "the smallest of the numbers"}  # fmt: skip
-        return f"{texts[self.what]} in the output" + (" that are not symbols" if any(self.marks) else "")
+        return f"{self.what} in the output" + (" that are not symbols" if any(self.marks) else "")
+
+    @property
+    def family(self) -> str:
+        return "of places" if self.what in _OF_PLACES else "of numbers"
 
     def column(self, table: Table) -> Column:
+        numbers = np.stack([table.column(name).numbers for name in self.names])
         plain = np.stack([codes == 0 for codes in symbols(table, self.names, self.marks)])
-        if self.what == "count":
-            return Column(plain.sum(axis=0).astype(float))
-        some = plain.any(axis=0)
-        atoms = None if some.all() else np.where(some, 0, _NOT_A_NUMBER)
-        if self.what == "first place":
-            found = plain.argmax(axis=0).astype(float)
-        elif self.what == "last place":
-            found = (len(plain) - 1 - plain[::-1].argmax(axis=0)).astype(float)
-        else:
-            numbers = np.stack([table.column(name).numbers for name in self.names])
-            if self.what == "total":
-                with np.errstate(over="ignore", invalid="ignore"):
-                    found = np.nan_to_num(np.where(plain, numbers, 0.0).sum(axis=0))
-            elif self.what == "largest":
-                found = np.where(plain, numbers, -np.inf).max(axis=0)
-            else:
-                found = np.where(plain, numbers, np.inf).min(axis=0)
-        return Column(np.where(some, found, 0.0), atoms)
-
-
-@dataclass(frozen=True)
-class Rank:
-    """Where the largest or the smallest number stands, or how far they are apart."""
-
-    names: tuple[str, ...]
-    what: Literal["largest", "smallest", "spread", "lead"]
-
-    @property
-    def words(self) -> str:
-        texts = {"largest": "the place of the largest number", "smallest": "the place of the smallest number",
-                 "spread": "the distance of the largest and the smallest number",
-                 "lead": "the distance of the two largest numbers"}  # fmt: skip
-        return f"{texts[self.what]} in the output"
-
-    def column(self, table: Table) -> Column:
-        columns = [table.column(name) for name in self.names]
-        low = self.what != "smallest"
-        numbers = np.stack([np.where(c.is_number(), c.numbers, -np.inf if low else np.inf) for c in columns])
-        if self.what == "largest":
-            return Column(numbers.argmax(axis=0).astype(float))
-        if self.what == "smallest":
-            return Column(numbers.argmin(axis=0).astype(float))
-        if self.what == "lead":
-            top = np.partition(numbers, len(numbers) - 2, axis=0)
-            return _finite(top[-1], top[-2])
-        least = np.stack([np.where(c.is_number(), c.numbers, np.inf) for c in columns]).min(axis=0)
-        return _finite(numbers.max(axis=0), least)
-
-
-def _finite(a: Floats, b: Floats) -> Column:
-    with np.errstate(over="ignore", invalid="ignore"):
-        gap = a - b
-    good = np.isfinite(gap)
-    return Column(np.where(good, gap, 0.0), None if good.all() else np.where(good, 0, _NOT_A_NUMBER))
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.asarray(_SUMMARIES[self.what](numbers, plain), float)
+        good = np.isfinite(found) & (plain.any(axis=0) | (self.what == _AMONG_SYMBOLS[0]))
+        return Column(np.where(good, found, 0.0), None if good.all() else np.where(good, 0, _NOT_A_NUMBER))
 
 
 @dataclass(frozen=True)
@@ -268,11 +259,9 @@ class Above:
         return "how many places of the output are above their middle"
 
     def column(self, table: Table) -> Column:
-        found = np.zeros(table.size)
-        for name, middle in zip(self.names, self.middles, strict=True):
-            base = table.column(name)
-            found += (base.numbers > middle) & base.is_number()
-        return Column(found)
+        columns = zip(map(table.column, self.names), self.middles, strict=True)
+        above = [(base.numbers > middle) & base.is_number() for base, middle in columns]
+        return Column(np.sum(above, axis=0, dtype=float))
 
 
 @dataclass(frozen=True)
@@ -307,13 +296,7 @@ def propose(table: Table) -> list[Feature]:
     for name in numeric[:_MOST_PLACES]:
         base = table.columns[name]
         if (base.numbers != np.floor(base.numbers)).any():
-            found += [
-                Digits(name, "last digit"),
-                Digits(name, "exponent"),
-                Digits(name, "length"),
-                Digits(name, "grain"),
-                Part(name),
-            ]
+            found += [*(Digits(name, what) for what in _DIGITS), Part(name)]
         elif (np.abs(base.numbers) > 1).any() or np.signbit(base.numbers[base.numbers == 0]).any():
             found.append(Digits(name, "last digit"))
         if base.fine is not None:
@@ -328,15 +311,9 @@ def _several(table: Table, names: tuple[str, ...], numeric: tuple[str, ...]) -> 
     found: list[Feature] = [Pattern(names, marks)] if any(marks) or len(numeric) < len(names) or _atoms(table) else []
     if len(numeric) < 2:
         return found
-    own = tuple(marks[names.index(name)] for name in numeric)
-    none: Marks = ((),) * len(numeric)
-    if any(own) or _atoms(table):
-        whats: tuple[Any, ...] = ("count", "first place", "last place", "total", "largest", "smallest")
-        found += [Plain(numeric, own, what) for what in whats]
-    extra: tuple[Any, ...] = ("total", "largest", "smallest")
-    found += [Plain(numeric, none, what) for what in extra]
-    ranks: tuple[Any, ...] = ("largest", "smallest", "spread", "lead")
-    found += [Rank(numeric, what) for what in ranks]
+    if any(own := tuple(marks[names.index(name)] for name in numeric)) or _atoms(table):
+        found += [Summary(numeric, own, what) for what in _AMONG_SYMBOLS]
+    found += [Summary(numeric, ((),) * len(numeric), what) for what in (*_OF_ALL, *_OF_PLACES)]
     found.append(Above(numeric, tuple(float(np.median(table.columns[name].numbers)) for name in numeric)))
     pairs = list(itertools.combinations(numeric, 2))
     if len(numeric) > _ALL_PAIRS:

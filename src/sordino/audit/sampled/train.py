@@ -11,12 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sordino.audit.sampled.bins import Binned, Bins, cut, cut_together
 from sordino.audit.sampled.events import Event, Gauge, Goal, best_events, gauge, levels_of, simplest, table_levels
-from sordino.audit.sampled.features import Combined, Feature, Pattern, Value, Whole, propose
+from sordino.audit.sampled.features import Combined, Feature, Pattern, Summary, Value, Whole, propose
 from sordino.audit.sampled.outputs import Column, Floats, Table, concat
-from sordino.audit.sampled.scores import Score, SumScore, TableScore, complexity, fit_logistic, log_ratios
-from sordino.audit.sampled.trees import fit_trees
+from sordino.audit.sampled.scores import (
+    Binned,
+    Bins,
+    Score,
+    SumScore,
+    TableScore,
+    cut,
+    cut_together,
+    fit_logistic,
+    fit_trees,
+    log_ratios,
+)
 
 __all__ = ["Found", "train"]
 
@@ -102,7 +111,7 @@ class _Parts:
         sizes = [a.size + b.size for a, b in zip(*self.tables[1:], strict=True)]
         if event.swapped:
             hits, sizes = hits[::-1], sizes[::-1]
-        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[complexity(event.score)])
+        bound = goal.predicted(hits[0], hits[1], (sizes[0], sizes[1]), _CARE[event.score.complexity])
         return dataclasses.replace(event, predicted=float(bound))
 
 
@@ -146,7 +155,7 @@ def _promising(first: Table, second: Table) -> set[str]:
 def _top(events: Iterator[Event]) -> list[Event]:
     """The best few of one way of looking, and for either input the best of those that are easy to say."""
     ordered = sorted(events, key=lambda event: -event.predicted)
-    simple = [event for event in ordered if complexity(event.score) == 0]
+    simple = [event for event in ordered if event.score.complexity == 0]
     sides = [next((event for event in simple if event.swapped == swapped), None) for swapped in (False, True)]
     return list({id(event): event for event in (*ordered[:2], *sides) if event is not None}.values())
 
@@ -170,7 +179,7 @@ def _screened(features: Sequence[Feature], parts: _Parts, goal: Goal) -> list[Bi
         seats = Counter[str]()
         ordered, bins = sorted(bins, key=lambda b: -promise[b]), []
         for b in ordered:
-            family = type(b.feature).__name__
+            family = b.feature.family if isinstance(b.feature, Summary) else type(b.feature).__name__
             seats[family] += 1
             if seats[family] <= _SEATS:
                 bins.append(b)

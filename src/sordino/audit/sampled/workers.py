@@ -85,7 +85,6 @@ class Alone:
         self._runners = Runner(mechanism, firsts), Runner(mechanism, seconds)
 
     def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
-        """Training runs on both inputs."""
         drawn, half = list[Drawn](), deadline - max(0.0, deadline - time.monotonic()) / 2
         for i, (runner, until) in enumerate(zip(self._runners, (half, deadline), strict=True)):
             with _alarm(max(until, self.end)):
@@ -151,7 +150,6 @@ class Forked:
             raise
 
     def draw(self, pair: int, count: int, deadline: float, tell: Tell) -> tuple[Drawn, Drawn]:
-        """Training runs on both inputs."""
         done = [0.0, 0.0]
 
         def heard(side: int, news: Any) -> None:

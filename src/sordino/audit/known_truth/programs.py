@@ -1,0 +1,125 @@
+"""Programs around our mechanisms, and whole queries of ours: the noise is right, what is around it may not be.
+
+For a batch of answers to a query, its rows are copied into many groups of their own, and one release answers for all:
+noise, selection and draws of different groups are independent, and a row is in one group only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import closing
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from sordino.accounting.filters import TwoMeterFilter
+from sordino.audit.known_truth.noise import Floats
+from sordino.engines.duckdb import DuckDB
+from sordino.engines.engine import Exact
+from sordino.mechanisms.laplace import Laplace
+from sordino.plan.cost import Cost
+from sordino.plan.plan import Plan, make_plan
+from sordino.privacy.budget import Budget
+from sordino.query.dataset import Dataset
+from sordino.query.front.sql import parse
+from sordino.release import release
+
+__all__ = ["asked", "visits"]
+
+_TEN = Laplace.calibrated(sensitivity=10, epsilon=1)
+_ONE = Laplace.calibrated(sensitivity=1, epsilon=1)
+_WARDS = ("A", "B", "C")
+_DELTA = 0.05
+"""Of the budget: half of it is for keys that are not public, a tenth of that half for each answer that has some."""
+_COST = {"type": "int", "min": 0, "max": 10}
+
+
+def clipped(rows: Sequence[int]) -> Any:
+    """A sum of values that are kept within bounds."""
+    return _TEN.release(sum(min(max(row, 0), 10) for row in rows))
+
+
+def unclipped(rows: Sequence[int]) -> Any:
+    """The same without bounds."""
+    return _TEN.release(sum(rows))
+
+
+def adaptive(rows: Sequence[int]) -> Any:
+    """How many are small, if there seem to be many rows."""
+    half = Laplace.calibrated(sensitivity=1, epsilon=0.5)
+    found = half.release(len(rows))
+    return (found, half.release(sum(row < 5 for row in rows))) if found > 3 else (found, None)
+
+
+def divided_by_n(rows: Sequence[int]) -> Any:
+    """A mean with the exact number of rows."""
+    return clipped(rows) / len(rows)
+
+
+def two_for_one(rows: Sequence[int]) -> Any:
+    """A count and a sum."""
+    return _ONE.release(len(rows)), clipped(rows)
+
+
+def branching(rows: Sequence[int]) -> Any:
+    """Small data are not worth a count."""
+    return _ONE.release(len(rows)) if len(rows) > 3 else 0
+
+
+def scaled_from_data(rows: Sequence[int]) -> Any:
+    """Noise for the largest row."""
+    return Laplace(max(rows)).release(sum(rows))
+
+
+def visits(costs: list[int]) -> Dataset:
+    """Some costs in two wards, as a dataset."""
+    import pyarrow as pa
+
+    table = pa.table({"ward": ["A", "B", "A", "B"][: len(costs)], "cost": costs})
+    columns: dict[str, Any] = {"ward": {"type": "category", "values": ["A", "B"]}, "cost": _COST}
+    return Dataset(table, unit="row", columns=columns, budget=Budget(1, 1e-3))
+
+
+def query(
+    data: Any, size: int, *, sql: str, column: str, mechanism: Any = None, copies: int = 500, keys: bool = False
+) -> Floats:
+    """A query as a mechanism of rows; one row of numbers for each copy, a ward that is not found being -1000."""
+    plan, exacts = asked(sql, tuple(map(tuple, data)), copies, mechanism)
+    made = []
+    for _ in range(math.ceil(size / copies)):
+        answer = release(exacts, plan, None).to_arrow().to_pydict()
+        numbers = np.array(answer[column], float)
+        made.append(_by_copy(answer["city"], numbers, copies) if keys else numbers.reshape(copies, -1))
+    return np.concatenate(made)[:size]
+
+
+def _by_copy(cities: list[str], numbers: Floats, copies: int) -> Floats:
+    found = np.full((copies, len(_WARDS)), -1000.0)
+    for city, number in zip(cities, numbers, strict=True):
+        copy, ward = city.split()
+        found[int(copy), _WARDS.index(ward)] = number
+    return found
+
+
+@cache
+def asked(sql: str, rows: tuple[tuple[str, int], ...], copies: int, mechanism: Any) -> tuple[Plan, list[Exact]]:
+    """The plan, and the exact sums over all copies of the rows."""
+    import pyarrow as pa
+
+    names = ("copy", "ward", "cost", "city")
+    cells = [(copy, ward, cost, f"{copy:03} {ward}") for copy in range(copies) for ward, cost in rows]
+    table = pa.table(dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)))
+    columns: dict[str, Any] = {
+        "copy": {"type": "int", "min": 0, "max": copies - 1},
+        "ward": {"type": "category", "values": list(_WARDS)},
+        "cost": _COST,
+        "city": {"type": "text"},
+    }
+    data = Dataset(table, unit="row", columns=columns, budget=Budget(1, _DELTA))
+    meter = TwoMeterFilter(Budget(1, _DELTA), data.reserved_delta or Fraction(0))
+    plan = make_plan(parse(sql), data, Cost.offered(epsilon=1, mechanism=mechanism, delta=_DELTA / 20), meter)
+    with closing(DuckDB(data.tables.values(), threads=1)) as engine:
+        return plan, [engine.run(statement) for statement in plan.statements]
