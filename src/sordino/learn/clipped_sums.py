@@ -397,7 +397,7 @@ def _of(piece: Piece, examples: slice) -> Piece:
 def norms_of(tensor: Any) -> Any:
     """The norm of each line, in float64."""
     if tensor.device.type == "cuda":
-        from sordino.learn.gpu_norms import line_norms_on_gpu
+        from sordino.learn.gpu_products import line_norms_on_gpu
 
         return line_norms_on_gpu(tensor)
     return torch.linalg.vector_norm(tensor, dim=1, dtype=torch.float64)

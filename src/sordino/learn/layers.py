@@ -179,6 +179,12 @@ def pieces_of(call: Call, trained: set[int]) -> list[Piece]:
         shape = layer.normalized_shape
         plain = torch.nn.functional.layer_norm(call.into, shape, None, None, layer.eps)
         found = _scaled(call, lambda g: g.reshape(len(g), -1, layer.weight.numel()).sum(1), plain)
+    elif call.into.device.type == "cuda" and layer.weight is not None and call.into.dtype == torch.float32:
+        from sordino.learn.gpu_group_norm import group_norm_sums_on_gpu
+
+        sums = group_norm_sums_on_gpu(call.into, call.out_gradient, layer.num_groups, layer.eps)
+        parameters = layer.weight, layer.bias
+        found = [PlainVector(*pair) for pair in zip(parameters, sums, strict=True) if pair[0] is not None]
     else:
         plain = torch.nn.functional.group_norm(call.into, layer.num_groups, None, None, layer.eps)
         found = _scaled(call, lambda g: g.reshape(*g.shape[:2], -1).sum(2), plain)
