@@ -141,8 +141,7 @@ def _passes(
 class _Measured:
     """All pieces of some units; one line for each piece, one column for each unit."""
 
-    rows: list[tuple[Rows, Any]]
-    """With the input's rows on their lattice."""
+    rows: list[Rows]
     tokens: list[TokenRows]
     plain: list[PlainVector]
     products: list[Product]
@@ -153,7 +152,7 @@ class _Measured:
 
     @property
     def pieces(self) -> list[Piece]:
-        return [*(piece for piece, _ in self.rows), *self.tokens, *self.plain, *(made.piece for made in self.products)]
+        return [*self.rows, *self.tokens, *self.plain, *(made.piece for made in self.products)]
 
 
 class ClippedSums:
@@ -219,7 +218,7 @@ class ClippedSums:
     def _parts(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
         """The pieces of as many units at a time as what is made of them fits into a fixed room."""
         room = _ROOM.get(pieces[0].parameter.device.type, 2**22)
-        most = max(1, room // max(1, sum(self._numbers_made(pieces))))
+        most = max(1, room // max(1, self._numbers_made(pieces)))
         if most >= self.units:
             yield pieces
             return
@@ -227,16 +226,18 @@ class ClippedSums:
             examples = slice(start * self.per_unit, min(start + most, self.units) * self.per_unit)
             yield [_of(piece, examples) for piece in pieces]
 
-    def _numbers_made(self, pieces: list[Piece]) -> Iterator[int]:
-        """For each piece, how many numbers are made of it for each unit."""
+    def _numbers_made(self, pieces: list[Piece]) -> int:
+        """How many numbers are held at a time for each unit."""
         rows = [piece for piece in pieces if isinstance(piece, Rows)]
         if self.shapes is None or len(rows) != len(self.shapes.products):
             raise RuntimeError("the model calls other layers than on the made-up examples")
+        kept, passing = 0, 0
         for piece, is_product in zip(rows, self.shapes.products, strict=True):
             if is_product:
-                yield Product.numbers(piece)
+                kept += Product.numbers(piece)
             else:
-                yield 2 * piece.length * self.per_unit * piece.groups * (piece.width + piece.height)
+                passing = max(passing, 2 * piece.length * self.per_unit * piece.groups * (piece.width + piece.height))
+        return kept + passing
 
     def set_gradients(self, noise: GradientNoise, factor: float) -> None:
         """Release the sums with noise, and give each parameter its part, times `factor`, as the gradient."""
@@ -299,7 +300,7 @@ class ClippedSums:
         rows = [piece for piece, made in zip(every, self.shapes.products, strict=True) if not made]
         outs = [piece.out for piece in rows] + [piece.out for piece in tokens]
         sizes_out = [self._norm_of(out) for out in outs] + self._plain_norms(plain)
-        scales, sizes_into, norms, wholes = self._measure_rows(rows, sizes_out)
+        scales, sizes_into, norms = self._measure_rows(rows, sizes_out)
         for piece, size in zip(tokens, sizes_out[len(rows) :], strict=False):
             norms.append(self._token_norms(piece, size))
             sizes_into.append(torch.full_like(size, math.sqrt(_size(piece.tokens) * self.per_unit)))
@@ -310,11 +311,11 @@ class ClippedSums:
         norms += [made.norms(units) for made in products]
         empty = torch.zeros(0, units, dtype=torch.float64, device=device)
         lines = (torch.stack(some) if some else empty for some in (norms, scales, sizes_into, sizes_out))
-        return _Measured(list(zip(rows, wholes, strict=True)), tokens, plain, products, *lines)
+        return _Measured(rows, tokens, plain, products, *lines)
 
     def _measure_rows(self, rows: list[Rows], sizes_out: list[Any]) -> tuple[list[Any], ...]:
-        """For each piece: the step of its input's lattice, the input's norm there, that of the gradient, and the rows."""
-        scales, sizes_into, norms, wholes = list[Any](), list[Any](), list[Any](), list[Any]()
+        """For each piece: the step of its input's lattice, the input's norm there, and that of the gradient."""
+        scales, sizes_into, norms = list[Any](), list[Any](), list[Any]()
         finenesses = () if self.shapes is None else self.shapes.finenesses
         for piece, fine, size_out in zip(rows, finenesses, sizes_out, strict=False):
             root, copies = math.sqrt(_size(piece.into) * self.per_unit), math.sqrt(piece.copies)
@@ -323,12 +324,10 @@ class ClippedSums:
             scale = torch.where((size > 0) & torch.isfinite(size), torch.exp2(exponents), 1.0)
             into = copies * (size / scale + 0.5 * root) * (1 + 2.0**-30)
             into = torch.where(into <= copies * (fine + 0.5) * root * (1 + 2.0**-20), into, math.inf)
-            whole = self._by_unit(piece.into_rows(self._lattice(piece.into, 1 / scale)))
             scales.append(scale)
             sizes_into.append(into)
-            norms.append(self._row_norms(piece, whole, into * size_out) * scale)
-            wholes.append(whole)
-        return scales, sizes_into, norms, wholes
+            norms.append(self._row_norms(piece, scale, into * size_out) * scale)
+        return scales, sizes_into, norms
 
     def _plain_norms(self, plain: list[PlainVector]) -> list[Any]:
         return [self._summed(piece.vectors).norm(dim=1) for piece in plain]
@@ -344,13 +343,17 @@ class ClippedSums:
         squared = (out @ out.transpose(1, 2)).mul_(same).sum((1, 2))
         return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * tokens.shape[1] * size.square()).sqrt()
 
-    def _row_norms(self, piece: Rows, into: Any, size: Any) -> Any:
+    def _row_norms(self, piece: Rows, scale: Any, size: Any) -> Any:
         """The norm of each unit's sum of outer products, of inputs on their lattice; rounded up."""
-        if into.shape[2] * piece.groups == 1:
+        if piece.length * self.per_unit * piece.groups == 1:
             return size * (1 + 2.0**-30)
+        into = self._into_rows(piece, 1 / scale)
         out = self._by_unit(piece.out_rows(piece.out)).double()
         squared = (into @ into.transpose(2, 3)).mul_(out @ out.transpose(2, 3)).sum((1, 2, 3))
         return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * size.square()).sqrt()
+
+    def _into_rows(self, piece: Rows, factor: Any) -> Any:
+        return self._by_unit(piece.into_rows(self._lattice(piece.into, factor)))
 
     def _lattice(self, tensor: Any, factor: Any) -> Any:
         """Each unit's numbers times its factor, rounded to whole ones; zero where the factor is."""
@@ -362,8 +365,9 @@ class ClippedSums:
         """Add what each unit's gradient is on the lattice."""
         factor = torch.where(good, weights / self.step, 0.0)
         factors = torch.where(good, factor * found.scales, 0.0)
-        for i, (piece, into) in enumerate(found.rows):
-            into = torch.where(good.reshape(-1, 1, 1, 1), into, 0.0)
+        inverses = torch.where(good, 1 / found.scales, 0.0)
+        for i, piece in enumerate(found.rows):
+            into = self._into_rows(piece, inverses[i])
             out = self._by_unit(piece.out_rows(self._lattice(piece.out, factors[i])))
             left, right = (rows.transpose(0, 1).flatten(1, 2) for rows in (out, into))
             self.sums[id(piece.parameter)] += piece.shaped((left.transpose(1, 2) @ right).long())

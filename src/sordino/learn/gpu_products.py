@@ -20,7 +20,7 @@ __all__ = ["GpuProduct", "line_norms_on_gpu"]
 
 _LINE = 4096
 _FEW_CHANNELS = 16
-_PROGRAMS = 528
+_PROGRAMS = 1056
 _FEWEST_UNITS = 8
 _MOST_UNITS = 2**10  # of 2^20 steps each: their sums fit into int32
 
@@ -33,21 +33,24 @@ if triton is not None:
         number = tl.load(numbers + line * width + place, mask=place < width, other=0.0).to(tl.float64)
         tl.store(out + line * tl.num_programs(1) + part, tl.sum(number * number, 0))
 
-    @triton.jit(do_not_specialize=["adding", "units", "portion", "examples"])  # type: ignore[untyped-decorator]
+    @triton.jit(do_not_specialize=["adding", "units", "portion", "examples", "blocks"])  # type: ignore[untyped-decorator]
     def _multiplied_out(  # type: ignore[no-untyped-def]
-        squares, sums, factors, into, out, adding, units, portion, examples,
+        squares, sums, factors, into, out, adding, units, portion, examples, blocks,
         LENGTH: tl.constexpr, D: tl.constexpr, C: tl.constexpr, OUT_WIDE: tl.constexpr,
         HIGH: tl.constexpr, WIDE: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SY: tl.constexpr, SX: tl.constexpr,
-        PY: tl.constexpr, PX: tl.constexpr, DY: tl.constexpr, DX: tl.constexpr, CHANNELS_LAST: tl.constexpr,
+        PY: tl.constexpr, PX: tl.constexpr, DY: tl.constexpr, DX: tl.constexpr,
         BY_PLACE: tl.constexpr, ROWS: tl.constexpr, BP: tl.constexpr, BD: tl.constexpr, PRECISION: tl.constexpr,
     ) -> Any:  # fmt: skip
-        """One tile of D x (KH KW C) numbers, for a portion of units: the sum over rows of gradient (outer) patch."""
+        """One tile of D x (KH KW C) numbers, for a portion of units: the sum over rows of gradient (outer) patch.
+
+        The input is (examples, SY, SX, C, HIGH, WIDE): number (y, x) of an image is at (y // SY, x // SX) of part
+        (y % SY, x % SX), so that neighbours in a row of patches are neighbours in memory whatever the stride is.
+        """
         tile = tl.program_id(0)
         first = tl.program_id(1) * portion
         last = tl.minimum(first + portion, units)
         P: tl.constexpr = KH * KW * C
-        INTO_SIZE: tl.constexpr = C * HIGH * WIDE
-        BLOCKS: tl.constexpr = (LENGTH + ROWS - 1) // ROWS
+        PART: tl.constexpr = C * HIGH * WIDE
         if BY_PLACE:  # a tile is of one place of the kernel
             tiles_c = (C + BP - 1) // BP
             place = (tile // tiles_c) % (KH * KW)
@@ -63,36 +66,31 @@ if triton is not None:
             c = q % C
             c_inside = q < P
             i, j = (q // C) // KW, (q // C) % KW
-        steps = examples * BLOCKS
+        up, left = i * DY + (PY * SY - PY), j * DX + (PX * SX - PX)  # not below zero: by so many strides too far
+        start = c * (HIGH * WIDE) + ((up % SY) * SX + left % SX) * PART
+        up, left = up // SY - PY, left // SX - PX
+        steps = examples * blocks
         total = tl.zeros((BD, BP), tl.float32)
         added = tl.zeros((BD, BP), tl.int32)
         for turn in range(0, (last - first) * steps):
             unit = first + turn // steps
             step = turn % steps
-            example = (unit * examples + step // BLOCKS).to(tl.int64)
-            t = (step % BLOCKS) * ROWS + tl.arange(0, ROWS)
+            example = (unit * examples + step // blocks).to(tl.int64)
+            t = (step % blocks) * ROWS + tl.arange(0, ROWS)
             t_inside = t < LENGTH
-            if CHANNELS_LAST:
-                a_place = into + example * INTO_SIZE + t[:, None] * C + c[None, :]
-                a = tl.load(a_place, mask=t_inside[:, None] & c_inside[None, :], other=0.0)
-                g_place = out + example * (LENGTH * D) + t[:, None] * D + o[None, :]
-                g = tl.trans(tl.load(g_place, mask=t_inside[:, None] & (o < D)[None, :], other=0.0))
+            if BY_PLACE:
+                y, x = t // OUT_WIDE + up, t % OUT_WIDE + left
+                seen = (t_inside & (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE))[None, :]
+                at = (y * WIDE + x)[None, :]
             else:
-                if BY_PLACE:
-                    y = (t // OUT_WIDE) * SY + i * DY - PY
-                    x = (t % OUT_WIDE) * SX + j * DX - PX
-                    seen = t_inside & (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE)
-                    a_place = into + example * INTO_SIZE + c[:, None] * (HIGH * WIDE) + (y * WIDE + x)[None, :]
-                    a = tl.trans(tl.load(a_place, mask=c_inside[:, None] & seen[None, :], other=0.0))
-                else:
-                    y = ((t // OUT_WIDE) * SY - PY)[None, :] + (i * DY)[:, None]
-                    x = ((t % OUT_WIDE) * SX - PX)[None, :] + (j * DX)[:, None]
-                    seen = (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE) & t_inside[None, :] & c_inside[:, None]
-                    a_place = into + example * INTO_SIZE + (c[:, None] * (HIGH * WIDE) + y * WIDE + x)
-                    a = tl.trans(tl.load(a_place, mask=seen, other=0.0))
-                g_place = out + example * (LENGTH * D) + o[:, None] * LENGTH + t[None, :]
-                g = tl.load(g_place, mask=(o < D)[:, None] & t_inside[None, :], other=0.0)
-            total = tl.dot(g, a, total, input_precision=PRECISION)
+                y, x = (t // OUT_WIDE)[None, :] + up[:, None], (t % OUT_WIDE)[None, :] + left[:, None]
+                seen = (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE) & t_inside[None, :]
+                at = y * WIDE + x
+            a_place = into + example * (SY * SX * PART) + (start[:, None] + at)
+            a = tl.load(a_place, mask=seen & c_inside[:, None], other=0.0)
+            g_place = out + example * (LENGTH * D) + (o[:, None] * LENGTH + t[None, :])
+            g = tl.load(g_place, mask=(o < D)[:, None] & t_inside[None, :], other=0.0)
+            total = tl.dot(g, tl.trans(a), total, input_precision=PRECISION)
             if step == steps - 1:
                 if adding != 0:
                     factor = tl.load(factors + unit)
@@ -119,39 +117,47 @@ def line_norms_on_gpu(lines: Any) -> Any:
     return out.sum(1).sqrt()
 
 
-def _is_tf32_allowed(*, convolution: bool) -> bool:
-    """Whether the user lets PyTorch multiply with 11 bits, as tensor cores do fastest."""
-    place = torch.backends.cudnn if convolution else torch.backends.cuda.matmul
+def _is_tf32_allowed() -> bool:
+    """Whether the user lets PyTorch's convolutions multiply with 11 bits, as tensor cores do fastest."""
     try:
-        return bool(place.allow_tf32)
+        return bool(torch.backends.cudnn.allow_tf32)
     except RuntimeError:  # it was set by the newer name
-        return bool((torch.backends.cudnn.conv if convolution else place).fp32_precision == "tf32")
+        return bool(torch.backends.cudnn.conv.fp32_precision == "tf32")
+
+
+def _parted(images: Any, sy: int, sx: int) -> Any:
+    """(examples, channels, height, width) as (examples, sy, sx, channels, height / sy, width / sx), filled with zeros."""
+    if sy == sx == 1:
+        return images.contiguous()
+    high, wide = images.shape[2:]
+    images = torch.nn.functional.pad(images, (0, -wide % sx, 0, -high % sy))
+    count, channels, high, wide = images.shape
+    split = images.reshape(count, channels, high // sy, sy, wide // sx, sx)
+    return split.permute(0, 3, 5, 1, 2, 4).contiguous()
 
 
 class GpuProduct:
-    """One piece for this kernel: a Linear layer on rows, or a convolution of one group."""
+    """A convolution of one group for this kernel."""
 
     def __init__(self, piece: Rows) -> None:
         shape = piece.patches
-        self._into, self._out = piece.into.contiguous(), piece.out.contiguous()
-        height, length = piece.height, piece.length
         if shape is None:
-            channels, by_place = piece.width, True
-            sizes: tuple[Any, ...] = (length, 1, length, 1, 1, 1, 1, 0, 0, 1, 1, True)
-        else:
-            channels, by_place = shape.channels, shape.channels >= _FEW_CHANNELS
-            sizes = (shape.out_width, shape.height, shape.width, *shape.kernel, *shape.stride, *shape.padding)
-            sizes += (*shape.dilation, False)
+            raise RuntimeError("rows without addresses")
+        self._into, self._out = _parted(piece.into, *shape.stride), piece.out.contiguous()
+        height, length, channels = piece.height, piece.length, shape.channels
         self.shape = 1, height, piece.width
+        by_place = channels >= _FEW_CHANNELS
         lines = channels if by_place else piece.width
         rows = 16 if length <= 16 else 32
-        bp = 128 if lines > 64 else 64 if lines > 32 else 32
-        bd = 128 if height > 64 else 64
-        places = piece.width // channels if by_place else 1
+        bp, bd = (64 if lines > 32 else 32), (128 if height > 64 else 64)
+        places = shape.kernel[0] * shape.kernel[1] if by_place else 1
         self._tiles = places * -(-lines // bp) * -(-height // bd)
-        precision = "tf32" if _is_tf32_allowed(convolution=shape is not None) else "tf32x3"
-        self._constants = (length, height, channels, *sizes, by_place, rows, bp, bd, precision)
-        self._warps = 8 if bp * bd >= 128 * 128 else 4
+        self._blocks = -(-length // rows)
+        high, wide = -(-shape.height // shape.stride[0]), -(-shape.width // shape.stride[1])
+        self._constants = (
+            length, height, channels, shape.out_width, high, wide, *shape.kernel, *shape.stride, *shape.padding,
+            *shape.dilation, by_place, rows, bp, bd, "tf32" if _is_tf32_allowed() else "tf32x3",
+        )  # fmt: skip
 
     def _launch(self, squares: Any, sums: Any, factors: Any, units: int, *, adding: bool) -> None:
         portions = max(1, min(-(-_PROGRAMS // self._tiles), units // _FEWEST_UNITS))
@@ -159,8 +165,8 @@ class GpuProduct:
         grid = self._tiles, -(-units // portion)
         examples = len(self._into) // units
         _multiplied_out[grid](
-            squares, sums, factors, self._into, self._out, int(adding), units, portion, examples, *self._constants,
-            num_warps=self._warps,
+            squares, sums, factors, self._into, self._out, int(adding), units, portion, examples, self._blocks,
+            *self._constants, num_warps=4, num_stages=3,
         )  # fmt: skip
 
     def norms(self, units: int) -> Any:

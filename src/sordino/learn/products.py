@@ -27,9 +27,13 @@ def is_multiplied_out(piece: Rows, per_unit: int) -> bool:
     if length == 1:
         return False
     if piece.out.device.type == "cuda":
-        return True
+        return piece.patches is not None
     rows = 10 * length * (piece.width + piece.height) * (length + 30)
     return length >= 12 or rows >= piece.width * piece.height * (35 - 3 * length)
+
+
+def _by_kernel(piece: Rows) -> bool:
+    return piece.out.device.type == "cuda" and piece.groups == 1 and piece.patches is not None
 
 
 class Product:
@@ -38,7 +42,7 @@ class Product:
     def __init__(self, piece: Rows, by_unit: Callable[[Any], Any]) -> None:
         self.piece = piece
         self._kernel: Any = None
-        if piece.out.device.type == "cuda" and piece.groups == 1:
+        if _by_kernel(piece):
             from sordino.learn.gpu_products import GpuProduct
 
             self._kernel = GpuProduct(piece)
@@ -49,7 +53,7 @@ class Product:
     @staticmethod
     def numbers(piece: Rows) -> int:
         """How many numbers are kept for each unit."""
-        return 0 if piece.out.device.type == "cuda" and piece.groups == 1 else int(piece.parameter.numel())
+        return 0 if _by_kernel(piece) else int(piece.parameter.numel())
 
     def norms(self, units: int) -> Any:
         """The norm of each unit's matrix in float64, rounded up."""
