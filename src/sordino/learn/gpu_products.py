@@ -49,8 +49,8 @@ if triton is not None:
         tile = tl.program_id(0)
         first = tl.program_id(1) * portion
         last = tl.minimum(first + portion, units)
-        P: tl.constexpr = KH * KW * C
-        PART: tl.constexpr = C * HIGH * WIDE
+        width: tl.constexpr = KH * KW * C
+        part: tl.constexpr = C * HIGH * WIDE
         if BY_PLACE:  # a tile is of one place of the kernel
             tiles_c = (C + BP - 1) // BP
             place = (tile // tiles_c) % (KH * KW)
@@ -60,19 +60,19 @@ if triton is not None:
             c_inside = c < C
             i, j = place // KW, place % KW
         else:
-            tiles_c = (P + BP - 1) // BP
+            tiles_c = (width + BP - 1) // BP
             q = (tile % tiles_c) * BP + tl.arange(0, BP)
             o = (tile // tiles_c) * BD + tl.arange(0, BD)
             c = q % C
-            c_inside = q < P
+            c_inside = q < width
             i, j = (q // C) // KW, (q // C) % KW
         up, left = i * DY + (PY * SY - PY), j * DX + (PX * SX - PX)  # not below zero: by so many strides too far
-        start = c * (HIGH * WIDE) + ((up % SY) * SX + left % SX) * PART
+        start = c * (HIGH * WIDE) + ((up % SY) * SX + left % SX) * part
         up, left = up // SY - PY, left // SX - PX
         steps = examples * blocks
         total = tl.zeros((BD, BP), tl.float32)
         added = tl.zeros((BD, BP), tl.int32)
-        for turn in range(0, (last - first) * steps):
+        for turn in range((last - first) * steps):
             unit = first + turn // steps
             step = turn % steps
             example = (unit * examples + step // blocks).to(tl.int64)
@@ -86,7 +86,7 @@ if triton is not None:
                 y, x = (t // OUT_WIDE)[None, :] + up[:, None], (t % OUT_WIDE)[None, :] + left[:, None]
                 seen = (y >= 0) & (y < HIGH) & (x >= 0) & (x < WIDE) & t_inside[None, :]
                 at = y * WIDE + x
-            a_place = into + example * (SY * SX * PART) + (start[:, None] + at)
+            a_place = into + example * (SY * SX * part) + (start[:, None] + at)
             a = tl.load(a_place, mask=seen & c_inside[:, None], other=0.0)
             g_place = out + example * (LENGTH * D) + (o[:, None] * LENGTH + t[None, :])
             g = tl.load(g_place, mask=(o < D)[:, None] & t_inside[None, :], other=0.0)
@@ -104,7 +104,7 @@ if triton is not None:
                 total = tl.zeros((BD, BP), tl.float32)
         if adding != 0:
             inside = (o < D)[:, None] & c_inside[None, :]
-            tl.atomic_add(sums + (o[:, None] * P + q[None, :]), added.to(tl.int64), mask=inside, sem="relaxed")
+            tl.atomic_add(sums + (o[:, None] * width + q[None, :]), added.to(tl.int64), mask=inside, sem="relaxed")
 
 
 def line_norms_on_gpu(lines: Any) -> Any:
