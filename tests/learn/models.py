@@ -56,6 +56,10 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
         lambda: nn.Sequential(nn.Conv1d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)),
         lambda n: torch.randn(n, 3, 8),
     ),
+    "pairs": (
+        lambda: nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Flatten(), nn.Linear(128, 3)),
+        lambda n: torch.randn(n, 2, 64),
+    ),
     "sequences": (Sequences, lambda n: torch.randint(0, 11, (n, 5))),
 }
 

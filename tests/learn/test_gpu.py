@@ -76,6 +76,64 @@ def test_on_a_gpu_everything_is_as_on_the_cpu() -> None:
         assert differences(Fraction(200), 2**22, "cuda", coarse=coarse) == 0
 
 
+def product_differences(device: str) -> list[float]:
+    """How far products of the kernel are from those of PyTorch, in norm (relative) and in steps of the lattice."""
+    from sordino.learn.gpu_group_norm import group_norm_sums_on_gpu
+    from sordino.learn.gpu_products import GpuProduct
+    from sordino.learn.layers import Call, Rows, pieces_of
+    from sordino.learn.products import Product
+
+    nn = torch.nn
+    torch.manual_seed(0)
+    found = []
+    for layer, shape in (
+        (nn.Conv2d(3, 8, 3, padding=1, stride=2), (3, 9, 8)),
+        (nn.Conv2d(17, 5, (3, 2), padding=(2, 0), stride=(2, 3), dilation=(1, 2)), (17, 7, 9)),
+        (nn.Conv1d(20, 70, 3, padding=1), (20, 17)),
+    ):
+        x = torch.randn(9, *shape)
+        gradient = torch.randn_like(layer(x))
+        reference, piece = (pieces_of(Call(layer, x.to(d), gradient.to(d)), {id(layer.weight)})[0] for d in ("cpu", device))
+        assert isinstance(piece, Rows)
+        assert isinstance(reference, Rows)
+        wanted, kernel = Product(reference, lambda rows: rows), GpuProduct(piece)
+        norms = kernel.norms(9).cpu()
+        found.append(float((norms / wanted.norms(9) - 1).abs().max()))
+        factors = torch.rand(9) * 1000
+        factors[4] = 0
+        totals = torch.zeros_like(layer.weight, dtype=torch.int64)
+        wanted.add(totals, factors, 1)
+        sums = torch.zeros(kernel.shape, dtype=torch.int64, device=device)
+        kernel.add(sums, factors.to(device))
+        found.append(float((piece.shaped(sums).cpu() - totals).abs().max()) / 1000)
+    x, gradient = torch.randn(3, 12, 5, 7), torch.randn(3, 12, 5, 7)
+    scaled, shifted = group_norm_sums_on_gpu(x.to(device), gradient.to(device), 4, 1e-5)
+    plain = nn.functional.group_norm(x, 4)
+    found.append(float((scaled.cpu() - (plain * gradient).sum((2, 3))).abs().max()))
+    found.append(float((shifted.cpu() - gradient.sum((2, 3))).abs().max()))
+    return found
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not GPU, reason="no NVIDIA GPU: the kernels were only interpreted; run `pytest -m gpu` on one")
+@pytest.mark.parametrize("tf32", [False, True])
+def test_on_a_gpu_units_are_clipped_and_summed_exactly(tf32: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is what is summed: no vector is longer than the norm, whatever tensor cores make of it."""
+    from learn.models import built
+    from learn.test_step import alone, collector, squared, summed
+    from sordino.learn.gradient_noise import CLIP_STEPS
+
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
+    assert max(product_differences("cuda")) < (1e-2 if tf32 else 1e-4) * 100
+    for name in ("cnn", "lines", "sequences"):
+        model, x, y = built(name, 6)
+        model, x, y = model.cuda(), x.cuda(), y.cuda()
+        sums = collector(model, x, y, 0.05, units=6)
+        vectors = [alone(sums, x, y, unit) for unit in range(6)]
+        assert all((0.5 * CLIP_STEPS) ** 2 < squared(v) <= CLIP_STEPS**2 for v in vectors)
+        assert summed(sums, x, y) == [sum(column) for column in zip(*vectors, strict=True)]
+
+
 INTERPRETED = """
 import sys
 sys.path.insert(0, {tests!r})
@@ -83,7 +141,8 @@ from fractions import Fraction
 from sordino.learn import gpu_kernels, gpu_noise
 gpu_kernels.LANES = 64
 gpu_noise._expect_sound = lambda device: None
-from learn.test_gpu import differences
+from learn.test_gpu import differences, product_differences
+print(max(product_differences("cpu")) < 1e-2)
 print(differences(Fraction(10**6), 200, "cpu"))
 print(differences(Fraction(200), 200, "cpu", coarse=25), differences(Fraction(200), 200, "cpu", coarse=48))
 """
@@ -96,4 +155,4 @@ def test_interpreted_kernels_draw_what_the_cpu_draws() -> None:
         [sys.executable, "-c", INTERPRETED.format(tests=tests)], capture_output=True, text=True, check=False,
         env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    assert run.stdout.split() == ["0", "0", "0"], run.stderr[-2000:]
+    assert run.stdout.split() == ["True", "0", "0", "0"], run.stderr[-2000:]

@@ -14,8 +14,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from scipy.stats import chi2  # noqa: E402
 
 from learn.models import CROSS_ENTROPY, MODELS, built  # noqa: E402
+from sordino.learn import clipped_sums  # noqa: E402
 from sordino.learn.clipped_sums import ClippedSums, captured_calls  # noqa: E402
 from sordino.learn.gradient_noise import CLIP_STEPS, GradientNoise  # noqa: E402
+from sordino.learn.layers import Call, Rows, pieces_of  # noqa: E402
+from sordino.learn.products import PRODUCT_STEPS, Product  # noqa: E402
 
 COUNT = 12
 
@@ -91,6 +94,58 @@ def test_no_unit_exceeds_the_norm_and_the_sum_is_the_sum_of_units(name: str, mag
     assert all(squared(v) <= CLIP_STEPS**2 for v in vectors)
     assert max(squared(v) for v in vectors) > (0.5 * CLIP_STEPS) ** 2
     assert summed(sums, x, y) == [sum(column) for column in zip(*vectors, strict=True)]
+
+
+def test_models_of_these_tests_take_both_ways() -> None:
+    """Matrices of units, and sums of rows by one pair of norms or by Gram matrices."""
+    ways = {}
+    for name in ("mlp", "pairs", "cnn"):
+        model, x, y = built(name, 4)
+        sums = collector(model, x, y, 1.0, units=4)
+        assert sums.shapes is not None
+        ways[name] = sums.shapes.products
+    assert ways == {"mlp": (False, False), "pairs": (False, False), "cnn": (False, True, True)}
+
+
+@pytest.mark.parametrize("name", ["cnn", "sequences"])
+def test_units_may_be_taken_a_few_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model whose units' matrices do not all fit: one unit after another, with the same bound and exact sums."""
+    monkeypatch.setitem(clipped_sums._ROOM, "cpu", 1)
+    model, x, y = built(name, 5)
+    sums = collector(model, x, y, 0.05, units=5)
+    vectors = [alone(sums, x, y, unit) for unit in range(5)]
+    assert all((0.5 * CLIP_STEPS) ** 2 < squared(v) <= CLIP_STEPS**2 for v in vectors)
+    assert summed(sums, x, y) == [sum(column) for column in zip(*vectors, strict=True)]
+
+
+def product_of(count: int, spread: float) -> Product:
+    """A convolution's, whose matrices are then replaced by numbers of all sizes: the proof is about whatever floats made."""
+    layer = torch.nn.Conv2d(4, 6, 3, padding=1)
+    x = torch.randn(count, 4, 5, 5)
+    piece = pieces_of(Call(layer, x, torch.randn_like(layer(x))), {id(layer.weight)})[0]
+    assert isinstance(piece, Rows)
+    made = Product(piece, lambda rows: rows)
+    made._made = torch.randn(count, 1, 6, 36) * torch.exp(spread * torch.randn(count, 1, 6, 36))
+    return made
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0, 7.0])
+def test_products_are_measured_from_above_and_summed_exactly(spread: float) -> None:
+    """In Python's whole numbers: no matrix is longer than its norm says, and 70 of the greatest length add up exactly."""
+    torch.manual_seed(1)
+    made = product_of(70, spread)
+    exact = [math.sqrt(sum(Fraction(v) ** 2 for v in unit)) for unit in made._made.flatten(1).tolist()]
+    norms = made.norms(70)
+    assert all(n <= found <= n * 1.0001 for n, found in zip(exact, norms.tolist(), strict=True))
+    factors = PRODUCT_STEPS * (1 - 2.0**-20) / norms
+    factors[3] = 0.0
+    scaled = made._made.double() * factors.reshape(-1, 1, 1, 1)
+    total = torch.zeros_like(made.piece.parameter, dtype=torch.int64)
+    made.add(total, factors, 3)
+    assert float((made._made - scaled).abs().max()) <= 0.51 + PRODUCT_STEPS * 2.0**-23
+    whole = made._made.flatten(1).long()
+    assert torch.equal(total, 3 * made.piece.shaped(made._made.long().sum(0)))
+    assert all(squared(unit) <= (PRODUCT_STEPS + 0.51 * math.sqrt(216)) ** 2 for unit in whole.tolist())
 
 
 @pytest.mark.parametrize("per_unit", [1, 2])

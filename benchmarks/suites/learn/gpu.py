@@ -1,11 +1,11 @@
 """On a GPU, by hand: `python -m benchmarks.suites.learn.gpu [OUT.json]`. Exact noise, and training beside plain PyTorch.
 
 It checks before it measures: every float32 input against float64, and draws bit for bit against the CPU's sampler.
+`--training` leaves noise out, and `--profile` prints which kernels a step spends its time in.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import platform
 import statistics
@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from sordino.learn import gpu_norms
 from sordino.learn.clipped_sums import ClippedSums, captured_calls
 from sordino.learn.gpu_kernels import LANES
 from sordino.learn.gpu_noise import draw_rounded, short_error
@@ -201,11 +200,9 @@ def _others() -> dict[str, float]:
     return {name: COUNT / time / 1e9 for name, time in found.items()}
 
 
-def main() -> None:
-    facts: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
-        "cuda": torch.version.cuda,
-    }  # fmt: skip
+def noise() -> dict[str, Any]:
+    """How exact and how fast it is."""
+    facts: dict[str, Any] = {}
     start = time.time()
     facts["float32 error, all 2^31 inputs (log2)"] = float(np.log2(short_error("cuda")))
     facts["that took seconds, with compiling"] = time.time() - start
@@ -223,12 +220,16 @@ def main() -> None:
     speed |= _others()
     facts["noise, G/s"] = speed
     print(json.dumps(speed, indent=1), flush=True)
-    if "--tiles" in sys.argv:
-        for rows, p, d, precision, warps in itertools.product((32, 64), (64, 128), (64, 128), ("tf32x3",), (4, 8)):
-            gpu_norms.TILES |= {"rows": rows, "p": p, "d": d, "precision": precision, "warps": warps}
-            row = training("cnn", 1024, tf32=True)
-            print(gpu_norms.TILES, round(row["sums only samples/s"]), flush=True)
-        return
+    return facts
+
+
+def main() -> None:
+    facts: dict[str, Any] = {
+        "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
+        "cuda": torch.version.cuda,
+    }  # fmt: skip
+    if "--training" not in sys.argv:
+        facts |= noise()
     facts["training"] = []
     for name, batch in (("cnn", 1024), ("transformer", 64)):
         for tf32 in (False, True):

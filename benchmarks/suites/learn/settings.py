@@ -57,6 +57,7 @@ TRAININGS = (
 TRAINING_DELTA = 1e-5
 TRAINING_RUNS = 5
 SPEED_BATCH, SPEED_STEPS = 512, 40
+SPEED_ROOM = 576  # a Poisson sample of 512 is seldom larger, so that one physical batch holds it
 
 
 def training_data(name: str) -> tuple[Any, Any, Any, Any, int]:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from benchmarks.suites.learn.settings import (
     SPEED_BATCH,
+    SPEED_ROOM,
     SPEED_STEPS,
     TRAINING_DELTA,
     TRAINING_RUNS,
@@ -54,7 +55,7 @@ def measure(case: str, model: Any, x: Any, y: Any, steps: int) -> None:
         made = [
             Trainer(
                 model, torch.optim.SGD(model.parameters(), lr=0.1), LOSS, (x, y), epsilon=3, delta=TRAINING_DELTA,
-                steps=steps, batch_size=SPEED_BATCH, size=len(x), physical_batch=SPEED_BATCH,
+                steps=steps, batch_size=SPEED_BATCH, size=len(x), physical_batch=SPEED_ROOM,
             )
             for _ in range(3)
         ]  # fmt: skip

@@ -1,8 +1,9 @@
 """Sums of clipped gradients in whole numbers: what is proven in step.md, as code.
 
 Every unit (an example, or a person with up to k examples) adds an integer vector of norm at most `CLIP_STEPS`, which is a
-function of that unit and the model alone. Weighted products of integers in float64 stay below 2^53, so they are exact in
-any order; their sums are kept in int64.
+function of that unit and the model alone. Weights come by the cheaper of two ways: each unit's matrix is made and put on a
+lattice (`products.py`), or rows are put on lattices and multiplied for all units at once, exactly, in float64. Sums are kept
+in int64.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sordino.errors import InvalidInput
 from sordino.learn.gradient_noise import CLIP_STEPS
 from sordino.learn.layers import Call, Piece, PlainVector, Rows, TokenRows, pieces_of, trainable_layers
+from sordino.learn.products import PRODUCT_STEPS, Product, is_multiplied_out
 from sordino.learn.torch_extra import torch
 
 __all__ = ["ClippedSums", "Shapes", "captured_calls"]
@@ -27,29 +29,36 @@ _EXACT = 2.0**52
 _FINEST = 2.0**12
 _FLOAT32_EXACT = 2.0**23
 _LARGEST_SHARE = 0.25
-_CHUNK = {"cpu": 2**26, "cuda": 2**30}
+_ROOM = {"cpu": 2**22, "cuda": 2**28}  # numbers that are made of units at a time
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """What is public about the pieces of a gradient: how fine inputs are, and how far rounding can move a unit."""
+    """What is public about the pieces of a gradient: which way they go, and how far rounding can move a unit."""
 
+    products: tuple[bool, ...]
+    """For each `Rows` in their order: whether units' matrices are made."""
     finenesses: tuple[float, ...]
-    """For each `Rows` in their order: the root mean square that an input has on its lattice."""
+    """For each other `Rows`: the root mean square that an input has on its lattice."""
     lost: float
     """E in step.md: how far rounding moves a unit's vector at most, in steps."""
 
     @staticmethod
     def of(pieces: list[Piece], per_unit: int) -> Shapes:
         """From one batch of any examples, as only the shapes matter."""
-        count = sum(isinstance(piece, Rows) for piece in pieces)
+        rows = [piece for piece in pieces if isinstance(piece, Rows)]
+        products = tuple(is_multiplied_out(piece, per_unit) for piece in rows)
+        made = {id(piece) for piece, is_product in zip(rows, products, strict=True) if is_product}
         finenesses, lost = [], dict[int, float]()
         for piece in pieces:
             match piece:
+                case Rows() if id(piece) in made:
+                    error = CLIP_STEPS // PRODUCT_STEPS * _ROUNDING * math.sqrt(piece.parameter.numel())
                 case Rows():
                     source, out = _size(piece.into) * per_unit, _size(piece.out) * per_unit
                     spread = math.sqrt(piece.copies * source * out)
-                    fineness = min(CLIP_STEPS / (_SHARE * math.sqrt(count) * _ROUNDING * spread), _FINEST)
+                    share = math.sqrt(len(rows) - len(made)) * _SHARE
+                    fineness = min(CLIP_STEPS / (share * _ROUNDING * spread), _FINEST)
                     fineness = max(1.0, min(fineness, _FLOAT32_EXACT / math.sqrt(source)))
                     error = _ROUNDING * (fineness + 0.5) * spread
                     finenesses.append(fineness)
@@ -63,7 +72,7 @@ class Shapes:
             rule = "rounding to the lattice could take more than a quarter of the clipping norm"
             hint = "Use shorter sequences, smaller images or fewer examples per person."
             raise InvalidInput("layers of this size", rule, hint)
-        return Shapes(tuple(finenesses), total)
+        return Shapes(products, tuple(finenesses), total)
 
 
 def _size(tensor: Any) -> int:
@@ -72,14 +81,19 @@ def _size(tensor: Any) -> int:
 
 
 @contextmanager
-def _captured(layers: dict[str, Any], trained: dict[int, Any], kept: list[Call]) -> Iterator[None]:
-    """Inside, each call of a layer leaves its input and the gradient of its output; no gradient of a weight is computed."""
+def _captured(layers: dict[str, Any], trained: dict[int, Any], keep: Callable[[Call], None]) -> Iterator[None]:
+    """Inside, `keep` gets each call's input and the gradient of its output; no gradient of a weight is computed."""
 
     def hook(layer: Any, arguments: tuple[Any, ...], out: Any) -> Any:
-        into = arguments[0].detach()
+        waiting = [arguments[0].detach()]
         if not out.requires_grad:
             out = out.detach().requires_grad_()
-        out.register_hook(lambda gradient: kept.append(Call(layer, into, gradient)))
+
+        def arrived(gradient: Any) -> None:
+            with torch.no_grad():
+                keep(Call(layer, waiting.pop(), gradient))
+
+        out.register_hook(arrived)
         return out
 
     handles = [layer.register_forward_hook(hook) for layer in layers.values()]
@@ -110,28 +124,35 @@ def captured_calls(
 ) -> tuple[list[Call], Any]:
     """The calls of all layers in one backward pass of the sum of losses, and the losses; `loss` runs the model."""
     kept: list[Call] = []
-    with _captured(layers, trained, kept), torch.enable_grad(), _deterministic():
+    return kept, _passes(model, layers, trained, loss, kept.append)
+
+
+def _passes(
+    model: Any, layers: dict[str, Any], trained: dict[int, Any], loss: Callable[[Any], Any], keep: Callable[[Call], None]
+) -> Any:
+    with _captured(layers, trained, keep), torch.enable_grad(), _deterministic():
         losses = loss(model)
         if losses.requires_grad:
             losses.sum().backward()
-    return kept, losses.detach()
+    return losses.detach()
 
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """All pieces of one physical batch; one line for each of them, one column for each unit."""
+    """All pieces of some units; one line for each piece, one column for each unit."""
 
     rows: list[Rows]
     tokens: list[TokenRows]
     plain: list[PlainVector]
+    products: list[Product]
     norms: Any  # of the gradients, rounded up
     scales: Any  # the steps of the inputs' lattices, for `rows`
-    sizes_into: Any  # of the inputs on their lattices, rounded up
-    sizes_out: Any  # of the output gradients
+    sizes_into: Any  # of the inputs on their lattices, rounded up; not of products
+    sizes_out: Any  # of the output gradients; not of products
 
     @property
     def pieces(self) -> list[Piece]:
-        return [*self.rows, *self.tokens, *self.plain]
+        return [*self.rows, *self.tokens, *self.plain, *(made.piece for made in self.products)]
 
 
 class ClippedSums:
@@ -182,11 +203,41 @@ class ClippedSums:
 
         Returns the losses, which are secret. Privacy: step.md, Theorem 1.
         """
-        calls, losses = captured_calls(self.model, self.layers, self.parameters, loss)
+        trained, pieces = set(self.parameters), list[Piece]()
+
+        def keep(call: Call) -> None:
+            pieces.extend(pieces_of(call, trained))
+
+        losses = _passes(self.model, self.layers, self.parameters, loss, keep)
         with torch.no_grad():
-            measured = self._measure([piece for call in calls for piece in pieces_of(call, set(self.parameters))])
-            self._sum(measured, *self._weights(measured))
+            for some in self._parts(pieces):
+                measured = self._measure(some)
+                self._sum(measured, *self._weights(measured))
         return losses
+
+    def _parts(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
+        """The pieces of as many units at a time as what is made of them fits into a fixed room."""
+        room = _ROOM.get(pieces[0].parameter.device.type, 2**22)
+        most = max(1, room // max(1, self._numbers_made(pieces)))
+        if most >= self.units:
+            yield pieces
+            return
+        for start in range(0, self.units, most):
+            examples = slice(start * self.per_unit, min(start + most, self.units) * self.per_unit)
+            yield [_of(piece, examples) for piece in pieces]
+
+    def _numbers_made(self, pieces: list[Piece]) -> int:
+        """How many numbers are held at a time for each unit."""
+        rows = [piece for piece in pieces if isinstance(piece, Rows)]
+        if self.shapes is None or len(rows) != len(self.shapes.products):
+            raise RuntimeError("the model calls other layers than on the made-up examples")
+        kept, passing = 0, 0
+        for piece, is_product in zip(rows, self.shapes.products, strict=True):
+            if is_product:
+                kept += Product.numbers(piece)
+            else:
+                passing = max(passing, 2 * piece.length * self.per_unit * piece.groups * (piece.width + piece.height))
+        return kept + passing
 
     def set_gradients(self, noisy: Any, factor: float) -> None:
         """Give each parameter its part of the released sums, times `factor`, as the gradient."""
@@ -201,13 +252,15 @@ class ClippedSums:
             raise RuntimeError("shapes are learned first")
         keys = {key: place for place, key in enumerate(self.parameters)}
         places = self._constant("places", found.norms.device, [keys[id(piece.parameter)] for piece in found.pieces])
-        norms = torch.zeros(len(keys), self.units, dtype=torch.float64, device=found.norms.device)
+        norms = torch.zeros(len(keys), found.norms.shape[1], dtype=torch.float64, device=found.norms.device)
         norm = norms.index_add_(0, places, found.norms).square().sum(0).sqrt()
-        steps = found.sizes_out / self.step
-        steps[: len(found.rows)] *= found.scales
-        exact = (_EXACT / self.units / (found.sizes_into + 1)).clamp(max=2.0**_MOST_BITS) / (steps + 1)
         room = (CLIP_STEPS - self.shapes.lost) * self.step * (1 - 2.0**-20)
-        weight = torch.minimum(exact.amin(0).clamp(max=1.0), room / norm.clamp(min=room))
+        weight = room / norm.clamp(min=room)
+        if len(found.sizes_into):
+            steps = found.sizes_out / self.step
+            steps[: len(found.rows)] *= found.scales
+            exact = (_EXACT / self.units / (found.sizes_into + 1)).clamp(max=2.0**_MOST_BITS) / (steps + 1)
+            weight = torch.minimum(exact.amin(0), weight)
         good = torch.isfinite(norm) & torch.isfinite(weight)
         return torch.where(good, weight, 0.0), good
 
@@ -231,30 +284,44 @@ class ClippedSums:
         return norms_of(tensor.reshape(len(tensor) // self.per_unit, -1))
 
     def _measure(self, pieces: list[Piece]) -> _Measured:
-        rows = [piece for piece in pieces if isinstance(piece, Rows)]
         tokens = [piece for piece in pieces if isinstance(piece, TokenRows)]
         plain = [piece for piece in pieces if isinstance(piece, PlainVector)]
-        if self.shapes is None or len(rows) != len(self.shapes.finenesses):
+        every = [piece for piece in pieces if isinstance(piece, Rows)]
+        if self.shapes is None or len(every) != len(self.shapes.products):
             raise RuntimeError("the model calls other layers than on the made-up examples")
         device = pieces[0].parameter.device
+        products = [Product(piece, self._by_unit) for piece, made in zip(every, self.shapes.products, strict=True) if made]
+        rows = [piece for piece, made in zip(every, self.shapes.products, strict=True) if not made]
         outs = [piece.out for piece in rows] + [piece.out for piece in tokens]
-        sizes_out = torch.stack([self._norm_of(out) for out in outs] + self._plain_norms(plain))
-        numbers = self._constant("numbers", device, [[float(_size(piece.into) * self.per_unit)] for piece in rows])
-        copies = self._constant("copies", device, [[float(piece.copies)] for piece in rows])
-        fine = self._constant("fine", device, [[fineness] for fineness in self.shapes.finenesses])
-        empty = torch.zeros(0, self.units, dtype=torch.float64, device=device)
-        sizes = torch.stack([self._norm_of(piece.into) for piece in rows]) if rows else empty
-        exponents = torch.ceil(torch.log2(sizes / (fine * numbers.sqrt())) + 2.0**-20).clamp(-900, 900)
-        scales = torch.where((sizes > 0) & torch.isfinite(sizes), torch.exp2(exponents), 1.0)
-        into = copies.sqrt() * (sizes / scales + 0.5 * numbers.sqrt()) * (1 + 2.0**-30)
-        into = torch.where(into <= copies.sqrt() * (fine + 0.5) * numbers.sqrt() * (1 + 2.0**-20), into, math.inf)
-        norms = [self._row_norms(piece, scales[i], into[i], sizes_out[i]) for i, piece in enumerate(rows)]
-        norms += [self._token_norms(piece, sizes_out[len(rows) + i]) for i, piece in enumerate(tokens)]
-        norms += list(sizes_out[len(norms) :] * (1 + 2.0**-30))
-        others = torch.zeros(len(pieces) - len(rows), self.units, dtype=torch.float64, device=device)
-        for i, piece in enumerate(tokens):
-            others[i] = math.sqrt(_size(piece.tokens) * self.per_unit)
-        return _Measured(rows, tokens, plain, torch.stack(norms), scales, torch.cat([into, others]), sizes_out)
+        sizes_out = [self._norm_of(out) for out in outs] + self._plain_norms(plain)
+        scales, sizes_into, norms = self._measure_rows(rows, sizes_out)
+        for piece, size in zip(tokens, sizes_out[len(rows) :], strict=False):
+            norms.append(self._token_norms(piece, size))
+            sizes_into.append(torch.full_like(size, math.sqrt(_size(piece.tokens) * self.per_unit)))
+        for size in sizes_out[len(outs) :]:
+            norms.append(size * (1 + 2.0**-30))
+            sizes_into.append(torch.zeros_like(size))
+        units = len(pieces[0].vectors if isinstance(pieces[0], PlainVector) else pieces[0].out) // self.per_unit
+        norms += [made.norms(units) for made in products]
+        empty = torch.zeros(0, units, dtype=torch.float64, device=device)
+        lines = (torch.stack(some) if some else empty for some in (norms, scales, sizes_into, sizes_out))
+        return _Measured(rows, tokens, plain, products, *lines)
+
+    def _measure_rows(self, rows: list[Rows], sizes_out: list[Any]) -> tuple[list[Any], ...]:
+        """For each piece: the step of its input's lattice, the input's norm there, and that of the gradient."""
+        scales, sizes_into, norms = list[Any](), list[Any](), list[Any]()
+        finenesses = () if self.shapes is None else self.shapes.finenesses
+        for piece, fine, size_out in zip(rows, finenesses, sizes_out, strict=False):
+            root, copies = math.sqrt(_size(piece.into) * self.per_unit), math.sqrt(piece.copies)
+            size = self._norm_of(piece.into)
+            exponents = torch.ceil(torch.log2(size / (fine * root)) + 2.0**-20).clamp(-900, 900)
+            scale = torch.where((size > 0) & torch.isfinite(size), torch.exp2(exponents), 1.0)
+            into = copies * (size / scale + 0.5 * root) * (1 + 2.0**-30)
+            into = torch.where(into <= copies * (fine + 0.5) * root * (1 + 2.0**-20), into, math.inf)
+            scales.append(scale)
+            sizes_into.append(into)
+            norms.append(self._row_norms(piece, scale, into * size_out) * scale)
+        return scales, sizes_into, norms
 
     def _plain_norms(self, plain: list[PlainVector]) -> list[Any]:
         return [self._summed(piece.vectors).norm(dim=1) for piece in plain]
@@ -270,76 +337,23 @@ class ClippedSums:
         squared = (out @ out.transpose(1, 2)).mul_(same).sum((1, 2))
         return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * tokens.shape[1] * size.square()).sqrt()
 
-    def _row_norms(self, piece: Rows, scale: Any, size_into: Any, size_out: Any) -> Any:
+    def _row_norms(self, piece: Rows, scale: Any, size: Any) -> Any:
         """The norm of each unit's sum of outer products, of inputs on their lattice; rounded up."""
-        size = size_into * size_out
-        if piece.groups * piece.length * self.per_unit == 1:
-            return size * scale * (1 + 2.0**-30)
-        if self._by_kernel(piece):
-            from sordino.learn.gpu_norms import norms_on_gpu
+        if piece.length * self.per_unit * piece.groups == 1:
+            return size * (1 + 2.0**-30)
+        into = self._into_rows(piece, 1 / scale)
+        out = self._by_unit(piece.out_rows(piece.out)).double()
+        squared = (into @ into.transpose(2, 3)).mul_(out @ out.transpose(2, 3)).sum((1, 2, 3))
+        return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * size.square()).sqrt()
 
-            every = slice(0, self.units)
-            into = self._lattice(piece.into, 1 / scale, every, torch.float32)
-            inverse = (1 / size_out.clamp(min=1e-300)).reshape(-1, 1, 1, 1)
-            norm, error = norms_on_gpu(piece, into, (piece.out * inverse).float().contiguous())
-            return (norm * size_out * (1 + 2.0**-30) + error * size) * scale
-        gram = self._by_gram(piece)
-        norms = []
-        for chunk in self._chunks(piece):
-            whole = self._lattice(piece.into, 1 / scale, chunk, torch.float64 if gram else torch.float32)
-            into = self._by_unit(piece.into_rows(whole))
-            out = self._by_unit(piece.out_rows(self._part(piece.out, chunk)))
-            norms.append(self._norm(into, out, size[chunk], size_out[chunk], gram=gram))
-        return torch.cat(norms) * scale
+    def _into_rows(self, piece: Rows, factor: Any) -> Any:
+        return self._by_unit(piece.into_rows(self._lattice(piece.into, factor)))
 
-    def _by_kernel(self, piece: Rows) -> bool:
-        """Whether kernels of our own read this piece: a convolution on a GPU."""
-        return piece.out.device.type == "cuda" and self.per_unit == 1 and piece.groups == 1 and piece.patches is not None
-
-    def _into_rows(self, piece: Rows, factor: Any, chunk: slice) -> Any:
-        """The input's rows on its lattice, in float64."""
-        if self._by_kernel(piece) and piece.patches is not None:
-            from sordino.learn.gpu_norms import patch_rows_on_gpu
-
-            return patch_rows_on_gpu(self._part(piece.into, chunk), piece.patches, piece.length, factor[chunk])
-        return piece.into_rows(self._lattice(piece.into, factor, chunk, torch.float64))
-
-    def _by_gram(self, piece: Rows) -> bool:
-        """Whether Gram matrices are less work than the sum of outer products itself."""
-        length, p = piece.length * self.per_unit, int(piece.parameter[0].numel())
-        d = len(piece.parameter) // piece.groups
-        return length * (p + d) < p * d
-
-    def _norm(self, into: Any, out: Any, size: Any, size_out: Any, *, gram: bool) -> Any:
-        if gram:
-            out = out.double()
-            squared = (into @ into.transpose(2, 3)).mul_(out @ out.transpose(2, 3)).sum((1, 2, 3))
-            return (squared.clamp(min=0) * (1 + 2.0**-30) + 2.0**-30 * size.square()).sqrt()
-        inverse = (1 / size_out.clamp(min=1e-300)).reshape(-1, 1, 1, 1)
-        unit_out = (out * inverse).float()  # so that nothing underflows in float32
-        product, relative = _product(unit_out.transpose(2, 3), into)
-        norm = torch.linalg.vector_norm(product.flatten(1), dim=1, dtype=torch.float64) * size_out
-        return norm * (1 + 2.0**-30) + relative * size
-
-    def _chunks(self, piece: Rows) -> Iterator[slice]:
-        """Slices of units whose rows, and their sum where it is made, fit into a fixed room."""
-        length, d, p = piece.length, len(piece.parameter), piece.parameter[0].numel()
-        made = 0 if length == 1 or self._by_gram(piece) else p * d
-        numbers = (length * (p * piece.groups + d) + made) * self.per_unit
-        most = max(1, _CHUNK.get(piece.out.device.type, 2**26) // (8 * numbers))
-        for start in range(0, self.units, most):
-            yield slice(start, min(start + most, self.units))
-
-    def _part(self, tensor: Any, chunk: slice) -> Any:
-        """The examples of some units."""
-        return tensor[chunk.start * self.per_unit : chunk.stop * self.per_unit]
-
-    def _lattice(self, tensor: Any, factor: Any, chunk: slice, dtype: Any) -> Any:
+    def _lattice(self, tensor: Any, factor: Any) -> Any:
         """Each unit's numbers times its factor, rounded to whole ones; zero where the factor is."""
-        some, factor = self._part(tensor, chunk), factor[chunk]
         if self.per_unit > 1:
             factor = factor.repeat_interleave(self.per_unit)
-        return whole_multiples(some, factor, dtype)
+        return whole_multiples(tensor, factor, torch.float64)
 
     def _sum(self, found: _Measured, weights: Any, good: Any) -> None:
         """Add what each unit's gradient is on the lattice."""
@@ -347,18 +361,13 @@ class ClippedSums:
         factors = torch.where(good, factor * found.scales, 0.0)
         inverses = torch.where(good, 1 / found.scales, 0.0)
         for i, piece in enumerate(found.rows):
-            total = self.sums[id(piece.parameter)]
-            for chunk in self._chunks(piece):
-                into = self._into_rows(piece, inverses[i], chunk)
-                out = piece.out_rows(self._lattice(piece.out, factors[i], chunk, torch.float64))
-                if piece.patches is not None and out.device.type == "cpu":  # no copies of patches
-                    total += (out.transpose(2, 3) @ into).sum(0).reshape(total.shape).long()
-                    continue
-                left, right = (rows.transpose(0, 1).flatten(1, 2) for rows in (out, into))
-                total += (left.transpose(1, 2) @ right).reshape(total.shape).long()
+            into = self._into_rows(piece, inverses[i])
+            out = self._by_unit(piece.out_rows(self._lattice(piece.out, factors[i])))
+            left, right = (rows.transpose(0, 1).flatten(1, 2) for rows in (out, into))
+            self.sums[id(piece.parameter)] += piece.shaped((left.transpose(1, 2) @ right).long())
         for tokens in found.tokens:
             total = self.sums[id(tokens.parameter)]
-            out = self._lattice(tokens.out, factor, slice(0, self.units), torch.float64)
+            out = self._lattice(tokens.out, factor)
             table = torch.zeros(total.shape, dtype=torch.float64, device=total.device)
             total += table.index_add_(0, tokens.tokens.reshape(-1), out.reshape(-1, out.shape[2])).long()
         if found.plain:
@@ -367,12 +376,26 @@ class ClippedSums:
             parts = whole.split([piece.vectors.shape[1] for piece in found.plain])
             for vector, part in zip(found.plain, parts, strict=True):
                 self.sums[id(vector.parameter)] += part.reshape(vector.parameter.shape)
+        for made in found.products:
+            coarse = CLIP_STEPS // PRODUCT_STEPS
+            made.add(self.sums[id(made.piece.parameter)], factor / coarse, coarse)
+
+
+def _of(piece: Piece, examples: slice) -> Piece:
+    """The same for some examples."""
+    match piece:
+        case Rows():
+            return replace(piece, into=piece.into[examples], out=piece.out[examples])
+        case TokenRows():
+            return replace(piece, tokens=piece.tokens[examples], out=piece.out[examples])
+        case PlainVector():
+            return replace(piece, vectors=piece.vectors[examples])
 
 
 def norms_of(tensor: Any) -> Any:
     """The norm of each line, in float64."""
     if tensor.device.type == "cuda":
-        from sordino.learn.gpu_norms import line_norms_on_gpu
+        from sordino.learn.gpu_products import line_norms_on_gpu
 
         return line_norms_on_gpu(tensor)
     return torch.linalg.vector_norm(tensor, dim=1, dtype=torch.float64)
@@ -386,17 +409,7 @@ def whole_multiples(numbers: Any, factor: Any, dtype: Any) -> Any:
         return whole_multiples_on_gpu(numbers, factor, dtype)
     shape = (-1, *[1] * (numbers.dim() - 1))
     rounded = (numbers * factor.reshape(shape)).round_()
-    return torch.where((factor != 0).reshape(shape), rounded, 0.0).to(dtype)
-
-
-def _product(left: Any, right: Any) -> tuple[Any, float]:
-    """A matrix product in true float32, and by how much of the product of norms it can be off."""
-    error = (left.shape[3] + 16) * 2.0**-24 * 1.01
-    if left.device.type != "cuda":
-        return left @ right, error
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    try:
-        return left @ right, error
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+    dropped = factor == 0
+    if bool(dropped.any()):
+        rounded[dropped] = 0.0
+    return rounded.to(dtype)

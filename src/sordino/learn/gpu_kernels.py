@@ -173,14 +173,21 @@ if triton is not None:
             chosen = tl.where(j == other, words[other], chosen)
         return chosen
 
-    @triton.jit(do_not_specialize=["many", "coarse", "scale", "slack"])  # type: ignore[untyped-decorator]
+    @triton.jit(do_not_specialize=["count", "coarse", "scale", "slack"])  # type: ignore[untyped-decorator]
     def draw_long(  # type: ignore[no-untyped-def]
-        out, sums, key, places, many, open_places, open_words, found, coarse, scale, slack,
+        out, sums, key, places, count, many, open_places, open_words, found, coarse, scale, slack,
         ADD: tl.constexpr, ALL: tl.constexpr, LANES: tl.constexpr,
     ) -> Any:  # fmt: skip
-        """Decide by 63 bits in float64; places and words of the others go to `open_places` and `open_words`."""
-        index = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
-        inside = index < many
+        """Decide by 63 bits in float64; places and words of the others go to `open_places` and `open_words`.
+
+        All `count` numbers, or those at the first `many` (on the device) of `places`.
+        """
+        limit = count if ALL else tl.load(many).to(tl.int64)
+        first = tl.program_id(0).to(tl.int64) * LANES
+        if first >= limit:
+            return
+        index = first + tl.arange(0, LANES)
+        inside = index < limit
         place = index if ALL else tl.load(places + index, mask=inside, other=0)
         block = (place // (16 * LANES)) * LANES + place % LANES
         j = ((place // LANES) % 16).to(tl.int32)

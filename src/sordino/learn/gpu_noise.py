@@ -70,20 +70,18 @@ def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coa
     found = torch.zeros(2, dtype=torch.int32, device=device)
     float_scale = float(scale)
     given = sums if add else out
-    many = count
     if short:
         sure = 0.5 - float_scale * SHORT_DOUBT - 2.0**-22
         draw_short[(tiles,)](out, given, key, places, found, count, coarse, float_scale, sure, _FLOOR, add, LANES)
-        many = int(found[0])
-        if many > len(places):  # a chance below 2^-1000: nothing was lost, as the whole is drawn anew
-            return draw_rounded(scale, count, device, sums, coarse, source=source)
-    room = int(many * 2.0**-36 * float_scale) + 65536
+    most = len(places) if short else count
+    room = int(most * 2.0**-36 * float_scale) + 65536
     open_places, open_words = (torch.empty(room, dtype=torch.int64, device=device) for _ in range(2))
-    if many:
-        grid = (-(-many // LANES),)
-        draw_long[grid](out, given, key, places, many, open_places, open_words, found[1:], coarse, float_scale, 2.0**-48,
-                        add, not short, LANES)  # fmt: skip
-        _refine_open(RoundedNoise(NORMAL, scale), out, sums, coarse, open_places, open_words, int(found[1]), source)
+    draw_long[(-(-most // LANES),)](out, given, key, places, count, found, open_places, open_words, found[1:], coarse,
+                                    float_scale, 2.0**-48, add, not short, LANES)  # fmt: skip
+    many, left = found.tolist()
+    if many > most:  # a chance below 2^-1000: nothing was lost, as the whole is drawn anew
+        return draw_rounded(scale, count, device, sums, coarse, source=source)
+    _refine_open(RoundedNoise(NORMAL, scale), out, sums, coarse, open_places, open_words, left, source)
     return out
 
 

@@ -71,9 +71,9 @@ class Patches:
 class Rows:
     """The gradient of `parameter` for one example is the sum over rows t of out[t] (outer) into[t], group by group.
 
-    `into` is the layer's input and `out` the gradient of its output, with examples on the first axis: they are what is put
-    on a lattice. `into_rows` copies entries, each at most `copies` times, into rows of shape (examples, groups, T, p);
-    `out_rows` does it once each, into (examples, groups, T, d).
+    `into` is the layer's input and `out` the gradient of its output, with examples on the first axis. `into_rows` copies
+    entries, each at most `copies` times, into rows of shape (examples, groups, T, p); `out_rows` does it once each, into
+    (examples, groups, T, d). `shaped` brings sums of products, (groups, d, p), into the parameter's order.
     """
 
     parameter: Any
@@ -84,8 +84,19 @@ class Rows:
     copies: int
     length: int
     groups: int
+    shaped: Callable[[Any], Any]
     patches: Patches | None = None
     """The same rows by address, for convolutions."""
+
+    @property
+    def width(self) -> int:
+        """p: the numbers of a row of the input."""
+        return int(self.parameter[0].numel())
+
+    @property
+    def height(self) -> int:
+        """d: the numbers of a row of the output, in one group."""
+        return len(self.parameter) // self.groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +179,12 @@ def pieces_of(call: Call, trained: set[int]) -> list[Piece]:
         shape = layer.normalized_shape
         plain = torch.nn.functional.layer_norm(call.into, shape, None, None, layer.eps)
         found = _scaled(call, lambda g: g.reshape(len(g), -1, layer.weight.numel()).sum(1), plain)
+    elif call.into.device.type == "cuda" and layer.weight is not None and call.into.dtype == torch.float32:
+        from sordino.learn.gpu_group_norm import group_norm_sums_on_gpu
+
+        sums = group_norm_sums_on_gpu(call.into, call.out_gradient, layer.num_groups, layer.eps)
+        parameters = layer.weight, layer.bias
+        found = [PlainVector(*pair) for pair in zip(parameters, sums, strict=True) if pair[0] is not None]
     else:
         plain = torch.nn.functional.group_norm(call.into, layer.num_groups, None, None, layer.eps)
         found = _scaled(call, lambda g: g.reshape(*g.shape[:2], -1).sum(2), plain)
@@ -178,7 +195,11 @@ def _linear(call: Call) -> list[Piece]:
     layer, count = call.layer, len(call.into)
     into = call.into.reshape(count, -1, layer.in_features)
     out = call.out_gradient.reshape(count, -1, layer.out_features)
-    found = Rows(layer.weight, into, out, lambda some: some[:, None], lambda some: some[:, None], 1, into.shape[1], 1)
+
+    def rows(some: Any) -> Any:
+        return some[:, None]
+
+    found = Rows(layer.weight, into, out, rows, rows, 1, into.shape[1], 1, lambda sums: sums[0])
     return [found, PlainVector(layer.bias, out.sum(1))]
 
 
@@ -188,32 +209,39 @@ def _convolution(call: Call) -> list[Piece]:
     if into.dim() == 3:  # Conv1d is Conv2d on an image of one line
         into, out = into[:, :, None], out[:, :, None]
         sizes = [(0 if place == 2 else 1, *size) for place, size in enumerate(sizes)]
-    groups, length = layer.groups, out.shape[2] * out.shape[3]
+    groups, shape, length = layer.groups, tuple(out.shape[2:]), out.shape[2] * out.shape[3]
+    kernel, stride, padding, dilation = sizes
+    channels = into.shape[1] // groups
 
     def into_rows(some: Any) -> Any:
-        if some.device.type == "cpu":  # there it is faster; on a GPU it is one kernel for each example
-            found = torch.nn.functional.unfold(some, sizes[0], sizes[3], sizes[2], sizes[1])
-            return found.reshape(len(some), groups, -1, length).transpose(2, 3)
-        return _patches(some, sizes, out.shape[2:]).reshape(len(some), length, groups, -1).transpose(1, 2)
+        return _patches(some, sizes, shape, groups).reshape(len(some), groups, length, -1)
 
     def out_rows(some: Any) -> Any:
         return some.reshape(len(some), groups, layer.out_channels // groups, length).transpose(2, 3)
 
+    def shaped(sums: Any) -> Any:
+        by_place = sums.reshape(layer.out_channels, *kernel, channels)
+        return by_place.permute(0, 3, 1, 2).reshape(layer.weight.shape)
+
+    patches = Patches(into.shape[1], into.shape[2], into.shape[3], kernel, stride, padding, dilation, shape[1])
     copies = layer.weight[0, 0].numel()
-    kernel, stride, padding, dilation = sizes
-    patches = Patches(into.shape[1], into.shape[2], into.shape[3], kernel, stride, padding, dilation, out.shape[3])
-    found = Rows(layer.weight, into, out, into_rows, out_rows, copies, length, groups, patches)
+    found = Rows(layer.weight, into, out, into_rows, out_rows, copies, length, groups, shaped, patches)
     return [found, PlainVector(layer.bias, out.sum((2, 3)))]
 
 
-def _patches(x: Any, sizes: list[Any], out: Any) -> Any:
-    """What each place of the output sees, as (examples, height, width, channels, kernel height, kernel width): a view."""
+def _patches(x: Any, sizes: list[Any], shape: tuple[int, ...], groups: int) -> Any:
+    """What each place of the output sees, as (examples, groups, height, width, kernel height, kernel width, channels).
+
+    Channels come last, so that a row is made of long lines of memory: copying is most of the work.
+    """
     kernel, stride, padding, dilation = sizes
-    x = torch.nn.functional.pad(x, (padding[1], padding[1], padding[0], padding[0]))
-    examples, channels, rows, columns = x.stride()
-    return x.as_strided(
-        (len(x), out[0], out[1], x.shape[1], kernel[0], kernel[1]),
-        (examples, rows * stride[0], columns * stride[1], channels, rows * dilation[0], columns * dilation[1]),
+    lines = x.permute(0, 2, 3, 1).contiguous()
+    lines = torch.nn.functional.pad(lines, (0, 0, padding[1], padding[1], padding[0], padding[0]))
+    examples, rows, columns, _ = lines.stride()
+    channels = x.shape[1] // groups
+    return lines.as_strided(
+        (len(x), groups, *shape, *kernel, channels),
+        (examples, channels, rows * stride[0], columns * stride[1], rows * dilation[0], columns * dilation[1], 1),
     )
 
 
