@@ -136,7 +136,7 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         return names.read(leaf)
 
     if rows.having is not None:
-        result = Filter(result, condition(rows.having, read, known).sql)
+        result = Filter(result, (condition(rows.having, read, known).sql,))
     shown: list[Field] = []
     computed: dict[str, exp.Expr] = {}
     for item in rows.items:
