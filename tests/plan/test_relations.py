@@ -192,3 +192,23 @@ def test_a_condition_that_is_never_true_drops_all_rows_beside_joins(condition: s
     sql = sql if below else sql.replace("y / 0", "s.y / 0")
     with so.Session(dataset) as session:
         assert session.sql(sql, epsilon=10**5).value() == 0
+
+
+def test_windows_side_by_side_agree_about_equal_rows() -> None:
+    """Else the engine would choose which numbers of two windows stand in one row, and other rows could change that."""
+    text = (
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS a, "
+        "ROW_NUMBER() OVER (PARTITION BY customer_id, c ORDER BY x DESC) AS b FROM orders) AS o WHERE a = b"
+    )
+    rng = np.random.default_rng(2)
+    for people, each in ((1, 50), (400, 60)):
+        owner = rng.permutation(np.repeat(np.arange(people), each))
+        rows = pa.table({"customer_id": owner, "id": [None] * len(owner), "x": [5] * len(owner), "c": ["A"] * len(owner)})
+        entries = shop() | {
+            "orders": {**shop()["orders"], "source": rows.cast(rows.schema.set(1, pa.field("id", pa.int64())))}
+        }
+        entries["orders"] |= {"max_rows": each}
+        dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+        for threads in (1, 4):
+            (total,) = exact_sums(planned(text, dataset), dataset, threads=threads).vectors.values()
+            assert total.tolist() == [[people * each]]
