@@ -95,6 +95,28 @@ def test_running_windows_count_equal_rows_one_by_one() -> None:
     assert total(text.format("ROW_NUMBER()"), orders=rows) == [6]
 
 
+def test_frames_of_a_window_count_rows_from_each_one_on() -> None:
+    """1, 2, 3 of one person; sums of so many rows have bounds of themselves, and need no CLAMP."""
+    rows = pa.table({"customer_id": [1, 1, 1], "id": [7, 8, 9], "x": [1, 2, 3], "c": ["A", "A", "A"]})
+    text = (
+        "SELECT SUM(k) AS s FROM (SELECT customer_id, {} OVER (PARTITION BY customer_id ORDER BY x ROWS {}) AS k "
+        "FROM orders) AS o"
+    )
+    for function, frame, expected in (
+        ("SUM(x)", "BETWEEN 1 PRECEDING AND CURRENT ROW", 1 + 3 + 5),
+        ("SUM(x)", "BETWEEN 1 PRECEDING AND 1 FOLLOWING", 3 + 6 + 5),
+        ("SUM(x)", "BETWEEN 2 FOLLOWING AND 3 FOLLOWING", 3),
+        ("COUNT(*)", "1 PRECEDING", 1 + 2 + 2),
+        ("COUNT(*)", "BETWEEN 9 PRECEDING AND 2 PRECEDING", 1),
+        ("FIRST_VALUE(x)", "BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", 2 + 3),
+        ("CLAMP(SUM(x)", "BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", 18),
+    ):
+        asked = text.format(function, frame)
+        if function.startswith("CLAMP"):
+            asked = asked.replace(") AS k", "), 0, 90) AS k")
+        assert total(asked, orders=rows) == [expected], asked
+
+
 def test_a_person_of_two_tables_may_have_the_rows_of_both() -> None:
     """Within a person COUNT is cut to max_rows, 3 in each table; of both together to 6."""
     both = "SELECT customer_id AS who, x FROM orders UNION ALL SELECT id AS who, x FROM customers"
