@@ -343,7 +343,11 @@ class Questions:
                     col = replace(rng.choice(plain), hidden=False)
                     arguments = (self.ref(scope, col),)
                     arguments += (Literal(rng.randint(0, 3)),) if function != "first_value" and rng.random() < 0.4 else ()
-            value: Expression = Window(function, arguments, tuple(partition), order)
+            frame: tuple[int | None, int | None] | None = None
+            if order and function in ("count", "sum", "first_value") and rng.random() < 0.4:
+                first_row = rng.choice([None, -2, -1, 0, 1])
+                frame = first_row, rng.choice([None, *range(-3 if first_row is None else first_row, 3)])
+            value: Expression = Window(function, arguments, tuple(partition), order, None if frame == (None, 0) else frame)
             if function in ("row_number", "count", "sum") and rng.random() < 0.5:
                 value, col = (
                     Call("clamp", (value, Literal(0), Literal(9))),

@@ -343,6 +343,11 @@ def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[
             ordered = sorted(ordered, key=lambda i: _rank(evaluate(one, named[i][1]), down))
         for place, i in enumerate(ordered):
             frame = ordered[: place + 1] if window.order else ordered
+            if window.frame is not None:
+                first_row, last_row = window.frame
+                start = 0 if first_row is None else max(0, place + first_row)
+                end = len(ordered) if last_row is None else max(0, place + last_row + 1)
+                frame = ordered[start:end]
             match window.function:
                 case "row_number":
                     result[i] = place + 1
@@ -351,7 +356,7 @@ def _window(rows: Naive, first: str, part: tree.Expression) -> tuple[Type, list[
                 case "sum":
                     result[i] = [values[j][0] for j in frame]
                 case "first_value":
-                    result[i] = values[ordered[0]][0]
+                    result[i] = values[frame[0]][0] if frame else None
                 case "lag" | "lead":
                     away = values[i][1] if len(values[i]) > 1 else 1
                     other = place - away if window.function == "lag" else place + away

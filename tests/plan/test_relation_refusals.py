@@ -187,6 +187,20 @@ REFUSED: dict[str, tuple[str, str, str, str, str]] = {
         "SELECT COUNT(*) AS n FROM (SELECT customer_id, LAG(x) OVER (PARTITION BY customer_id ORDER BY x) AS k FROM orders) "
         "AS s",
     ),
+    "a frame that ends before it begins": (
+        "SELECT SUM(k) AS n FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY x "
+        "ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING) AS k FROM orders) AS s",
+        "ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING", "begins before it ends", "2 PRECEDING",
+        "SELECT SUM(k) AS n FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY x "
+        "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS k FROM orders) AS s",
+    ),
+    "a frame of a place": (
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x "
+        "ROWS 2 PRECEDING) AS k FROM orders) AS s",
+        "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "COUNT, SUM and FIRST_VALUE", "SUM",
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, SUM(x) OVER (PARTITION BY customer_id ORDER BY x "
+        "ROWS 2 PRECEDING) AS k FROM orders) AS s",
+    ),
     "a window where rows are persons": (
         "SELECT COUNT(*) AS n FROM (SELECT ROW_NUMBER() OVER (PARTITION BY c ORDER BY x) AS k FROM events) AS s",
         "OVER", "no column names the person", "GROUP BY",

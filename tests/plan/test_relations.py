@@ -95,6 +95,28 @@ def test_running_windows_count_equal_rows_one_by_one() -> None:
     assert total(text.format("ROW_NUMBER()"), orders=rows) == [6]
 
 
+def test_frames_of_a_window_count_rows_from_each_one_on() -> None:
+    """1, 2, 3 of one person; sums of so many rows have bounds of themselves, and need no CLAMP."""
+    rows = pa.table({"customer_id": [1, 1, 1], "id": [7, 8, 9], "x": [1, 2, 3], "c": ["A", "A", "A"]})
+    text = (
+        "SELECT SUM(k) AS s FROM (SELECT customer_id, {} OVER (PARTITION BY customer_id ORDER BY x ROWS {}) AS k "
+        "FROM orders) AS o"
+    )
+    for function, frame, expected in (
+        ("SUM(x)", "BETWEEN 1 PRECEDING AND CURRENT ROW", 1 + 3 + 5),
+        ("SUM(x)", "BETWEEN 1 PRECEDING AND 1 FOLLOWING", 3 + 6 + 5),
+        ("SUM(x)", "BETWEEN 2 FOLLOWING AND 3 FOLLOWING", 3),
+        ("COUNT(*)", "1 PRECEDING", 1 + 2 + 2),
+        ("COUNT(*)", "BETWEEN 9 PRECEDING AND 2 PRECEDING", 1),
+        ("FIRST_VALUE(x)", "BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", 2 + 3),
+        ("CLAMP(SUM(x)", "BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", 18),
+    ):
+        asked = text.format(function, frame)
+        if function.startswith("CLAMP"):
+            asked = asked.replace(") AS k", "), 0, 90) AS k")
+        assert total(asked, orders=rows) == [expected], asked
+
+
 def test_a_person_of_two_tables_may_have_the_rows_of_both() -> None:
     """Within a person COUNT is cut to max_rows, 3 in each table; of both together to 6."""
     both = "SELECT customer_id AS who, x FROM orders UNION ALL SELECT id AS who, x FROM customers"
@@ -192,3 +214,23 @@ def test_a_condition_that_is_never_true_drops_all_rows_beside_joins(condition: s
     sql = sql if below else sql.replace("y / 0", "s.y / 0")
     with so.Session(dataset) as session:
         assert session.sql(sql, epsilon=10**5).value() == 0
+
+
+def test_windows_side_by_side_agree_about_equal_rows() -> None:
+    """Else the engine would choose which numbers of two windows stand in one row, and other rows could change that."""
+    text = (
+        "SELECT COUNT(*) AS n FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY x) AS a, "
+        "ROW_NUMBER() OVER (PARTITION BY customer_id, c ORDER BY x DESC) AS b FROM orders) AS o WHERE a = b"
+    )
+    rng = np.random.default_rng(2)
+    for people, each in ((1, 50), (400, 60)):
+        owner = rng.permutation(np.repeat(np.arange(people), each))
+        rows = pa.table({"customer_id": owner, "id": [None] * len(owner), "x": [5] * len(owner), "c": ["A"] * len(owner)})
+        entries = shop() | {
+            "orders": {**shop()["orders"], "source": rows.cast(rows.schema.set(1, pa.field("id", pa.int64())))}
+        }
+        entries["orders"] |= {"max_rows": each}
+        dataset = Dataset(tables=entries, budget={"epsilon": 1, "delta": 0.01})
+        for threads in (1, 4):
+            (total,) = exact_sums(planned(text, dataset), dataset, threads=threads).vectors.values()
+            assert total.tolist() == [[people * each]]

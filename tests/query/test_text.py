@@ -756,3 +756,21 @@ class TestLimits:
 def test_writing_loads_no_parser() -> None:
     code = "import sys, sordino.query.front.text; sys.exit(bool({'sqlglot', 'duckdb'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("frame", "kept"),
+    [
+        ("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+        ("rows 2 preceding", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+        ("ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"),
+        ("ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", ""),
+    ],
+)
+def test_frames_have_one_spelling(frame: str, kept: str) -> None:
+    """What holds without a frame is not written; a column may still be called rows."""
+    text = "SELECT COUNT(*) AS n FROM (SELECT u, SUM(x) OVER (PARTITION BY u ORDER BY rows {}) AS s FROM v) AS q WHERE s > 1"
+    query = parse(text.format(frame))
+    assert sql_text(query) == text.format(kept).replace(" )", ")")
+    assert parse(sql_text(query)) == query
+    assert parse("SELECT COUNT(*) AS n FROM v WHERE a > 1 AND rows BETWEEN 1 AND 2").where is not None

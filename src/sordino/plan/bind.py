@@ -14,11 +14,24 @@ from typing import Literal, assert_never
 from sqlglot import exp
 
 from sordino.errors import InvalidInput
+from sordino.plan.early import early
 from sordino.plan.fragments import column, named, not_null, select
 from sordino.plan.joins import joined, marked
 from sordino.plan.names import Names, conjuncts, find, outermost
-from sordino.plan.relations import PERSON, Derive, Field, Filter, Join, LookedUp, Lookup, Relation, Scan, Whose
-from sordino.plan.rows import mentioned, select_rows
+from sordino.plan.relations import (
+    PERSON,
+    Derive,
+    Field,
+    Filter,
+    Join,
+    LookedUp,
+    Lookup,
+    Relation,
+    Scan,
+    Whose,
+    mentioned,
+)
+from sordino.plan.rows import cleaned_rows
 from sordino.plan.statement import Lines, Values
 from sordino.plan.subqueries import derived, distinct, per_person, union
 from sordino.privacy.exact import readable
@@ -36,17 +49,15 @@ _COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">=", "in"})
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows that a question is about: a relation, conditions on it, and how names are read."""
+    """The rows that a question is about: a relation, and how names are read."""
 
     relation: Relation
     names: Names
-    where: tuple[exp.Expr, ...]
 
     @property
     def whose(self) -> Whose:
-        """Whose rows they are; with a condition not every row is there."""
-        whose = self.relation.whose
-        return replace(whose, every=False) if self.where else whose
+        """Whose rows they are."""
+        return self.relation.whose
 
     def read(self, expression: tree.Expression) -> Typed:
         """The cleaned column that a name means."""
@@ -73,17 +84,15 @@ class Asked:
         return isinstance(relation, Scan) and relation.whose.owner == "person"
 
     def lines(self, keys: Sequence[exp.Expr], values: Mapping[str, exp.Expr], *, with_nobody: bool = False) -> Lines:
-        """Person, keys and some values of the rows that satisfy the conditions; those without a person only if wanted.
+        """Person, keys and some values of the rows; of those without a person only if wanted.
 
         Each statement has lines with its own values only, so that all of them together grow with the question.
         """
         items = [named(key.copy(), f"k{i}") for i, key in enumerate(keys)]
         items += [named(value, name) for name, value in values.items()]
         lists: dict[str, Values] = {}
-        cells = select_rows(self.relation, mentioned([*items, *self.where]), lists)
-        present = [part.copy() for part in self.where]
-        if self.whose.owner == "person" and not with_nobody:
-            present.insert(0, not_null(PERSON))
+        cells = cleaned_rows(self.relation, mentioned(items), lists)
+        present = [not_null(PERSON)] if self.whose.owner == "person" and not with_nobody else []
         by_person = not self.whose.by_row
         if by_person:
             items.insert(0, column(PERSON))
@@ -96,8 +105,8 @@ def ask(query: tree.Query, declared: dataset.Dataset) -> Asked:
     binder = _Binder(declared.tables)
     relation, first = binder.source(query.source), _first(query.source)
     conditions = [] if query.where is None else conjuncts(query.where)
-    relation, where = binder.conditions(relation, first, conditions)
-    return Asked(relation, Names(relation, first), tuple(where))
+    relation = binder.conditions(relation, first, conditions)
+    return Asked(early(relation), Names(relation, first))
 
 
 def public_scan(table: dataset.Table) -> Scan:
@@ -177,38 +186,24 @@ class _Binder:
         keys = tuple((_key(scan, own), _key(parent, theirs)) for own, theirs in table.via.keys)
         return Join(scan, parent, scan.fields, "inner", keys=keys, owner="right", via=True)
 
-    def conditions(
-        self, relation: Relation, first: str, conditions: Sequence[tree.Expression]
-    ) -> tuple[Relation, list[exp.Expr]]:
-        """The relation filtered by those conditions that concern one side of a join only, and the SQL of the others."""
+    def conditions(self, relation: Relation, first: str, conditions: Sequence[tree.Expression]) -> Relation:
+        """The rows that satisfy all conditions."""
         marks: dict[tree.Expression, Typed] = {}
         for member in outermost(conditions, lambda part: isinstance(part, tree.Member)):
             if isinstance(member, tree.Member):
                 join = marked(Names(relation, first), member.column, self._rows(member.rows), self._fresh(), self._tables)
                 relation, marks[member] = join, join.fields[-1].typed
         names = Names(relation, first)
-        read = names.read
-        rest: list[exp.Expr] = []
         for one in conditions:
             _expect_within_cut(one, names)
-            sql = condition(one, read, marks).sql
-            below = _pushed(relation, sql)
-            if below is None:
-                rest.append(sql)
-            else:
-                relation = below
-        return relation, rest
-
-    def _filtered(self, relation: Relation, first: str, where: tree.Expression | None) -> Relation:
-        if where is None:
-            return relation
-        relation, rest = self.conditions(relation, first, conjuncts(where))
-        return Filter(relation, exp.and_(*rest, copy=False)) if rest else relation
+        filters = tuple(condition(one, names.read, marks).sql for one in conditions)
+        return Filter(relation, filters) if filters else relation
 
     def _rows(self, rows: tree.Rows) -> Relation:
         """The relation of a SELECT of rows."""
         first = _first(rows.source)
-        relation = self._filtered(self.source(rows.source), first, rows.where)
+        conditions = [] if rows.where is None else conjuncts(rows.where)
+        relation = self.conditions(self.source(rows.source), first, conditions)
         aggregates = outermost((item.value for item in rows.items), lambda part: isinstance(part, tree.Aggregate))
         if rows.keys is not None or rows.having is not None or aggregates:
             relation = per_person(Names(relation, first), rows, self._fresh)
@@ -244,21 +239,3 @@ def _expect_within_cut(expression: tree.Expression, names: Names) -> None:
                     rule = f"{field.name} was cut to {readable(low)} to {readable(high)}, what max_rows rows reach"
                     hint = "Write the bounds into the subquery: CLAMP(COUNT(*), 0, 1000) AS n, for example."
                     raise InvalidInput(f"{field.name} compared with {readable(Fraction(number))}", rule, hint)
-
-
-def _pushed(relation: Relation, sql: exp.Expr) -> Relation | None:
-    """The relation with the condition where it concerns one side of a join only; None if it must stay above."""
-    aliases = mentioned([sql])
-    match relation:
-        case Lookup(rows) if aliases and aliases <= {field.alias for field in rows.fields}:
-            return replace(relation, rows=_below(rows, sql))
-        case Join(left, right, _, kind) if aliases:
-            if aliases <= {field.alias for field in left.fields}:
-                return replace(relation, left=_below(left, sql))
-            if kind == "inner" and aliases <= {field.alias for field in right.fields}:
-                return replace(relation, right=_below(right, sql))
-    return None
-
-
-def _below(relation: Relation, sql: exp.Expr) -> Relation:
-    return _pushed(relation, sql) or Filter(relation, sql)

@@ -20,6 +20,7 @@ from sordino.plan.relations import PERSON
 from sordino.query import tree
 from sordino.query.aggregates.grid import MOST_CELLS, Grid
 from sordino.query.aggregates.variance import MOST_CELLS as MOST_SQUARED
+from sordino.query.front.text import frame_ends
 from sordino.query.meaning import nodes
 from sordino.query.meaning.expressions import condition, indicator, quantised
 from sordino.query.meaning.function import kind_words
@@ -93,6 +94,7 @@ def over_rows(
     Rows that agree in all cells are the same to every question, so that the order of the table never matters.
     """
     function = window.function
+    frame = _checked(window)
     if not order and function not in ("count", "sum"):
         rule = "the order of rows must be given, as a table has none"
         raise InvalidInput(f"{function.upper()} OVER (...)", rule, "Write OVER (PARTITION BY person ORDER BY day).")
@@ -101,14 +103,18 @@ def over_rows(
             return _whole(_over(exp.RowNumber(), keys, order, cells), 1, None, limits)
         case "count":
             counted: exp.Expression = arguments[0].sql if arguments else exp.Star()
-            return _whole(_over(exp.Count(this=counted), keys, order, cells, framed=True), 0, None, limits)
+            return _whole(_over(exp.Count(this=counted), keys, order, cells, frame), 0, _rows_of(frame), limits)
         case "sum":
             grid, steps = _steps(function, arguments[0] if arguments else None, MOST_CELLS)
-            low, high = 0 if grid.first >= 0 else None, 0 if grid.last <= 0 else None
-            return _scaled(_over(exp.Sum(this=steps), keys, order, cells, framed=True), low, high, grid.step, limits)
+            rows = _rows_of(frame)
+            low, high = (
+                0 if sign * end <= 0 else None if rows is None else rows * end
+                for sign, end in ((-1, grid.first), (1, grid.last))
+            )
+            return _scaled(_over(exp.Sum(this=steps), keys, order, cells, frame), low, high, grid.step, limits)
         case "first_value":
             value = _argument(function, arguments[0] if arguments else None)
-            sql = _over(exp.FirstValue(this=value.sql), keys, order, cells, framed=True)
+            sql = _over(exp.FirstValue(this=value.sql), keys, order, cells, frame)
             return _clamped(Typed(_nullable(value), sql, domain=value.domain), limits)
         case "lag" | "lead":
             value = _argument(function, arguments[0] if arguments else None)
@@ -130,18 +136,40 @@ def _over(
     keys: Sequence[exp.Expression],
     order: Sequence[tuple[exp.Expression, bool]],
     cells: Sequence[exp.Expression],
-    *,
-    framed: bool = False,
+    frame: tuple[int | None, int | None] | None = None,
 ) -> exp.Expression:
     window = exp.Window(this=function, partition_by=[column(PERSON), *(key.copy() for key in keys)])
     if order:
         every = [*order, *((cell, False) for cell in cells)]
         ordered = [exp.Ordered(this=one.copy(), desc=down, nulls_first=False) for one, down in every]
         window.set("order", exp.Order(expressions=ordered))
-        if framed:
-            spec = {"kind": "ROWS", "start": "UNBOUNDED", "start_side": "PRECEDING", "end": "CURRENT ROW"}
-            window.set("spec", exp.WindowSpec(**spec))
+        if frame is not None:
+            ends = dict(zip(("start", "end"), frame_ends(frame), strict=True))
+            window.set("spec", exp.WindowSpec(kind="ROWS", **ends))
     return window
+
+
+def _checked(window: tree.Window) -> tuple[int | None, int | None]:
+    """The frame, in rows from a row on; refuses what has none, or is none."""
+    if window.frame is None:
+        return None, 0
+    first, last = window.frame
+    shown = f"ROWS BETWEEN {' AND '.join(frame_ends(window.frame))}"
+    if window.function not in ("count", "sum", "first_value") or not window.order:
+        rule = "COUNT, SUM and FIRST_VALUE look at so many rows before and after, in an order"
+        raise InvalidInput(shown, rule, "Write SUM(cost) OVER (PARTITION BY person ORDER BY day ROWS ...).")
+    if first is not None and last is not None and first > last:
+        rule = "a frame begins before it ends"
+        raise InvalidInput(shown, rule, "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW.")
+    if max(abs(end or 0) for end in window.frame) > _MOST_PLACES:
+        rule = f"it reaches at most {_MOST_PLACES:,} rows away"
+        raise InvalidInput(shown, rule, "Write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING for all of them.")
+    return first, last
+
+
+def _rows_of(frame: tuple[int | None, int | None]) -> int | None:
+    """How many rows a frame has at most; None if nothing bounds them."""
+    return None if frame[0] is None or frame[1] is None else frame[1] - frame[0] + 1
 
 
 def _nullable(value: Typed) -> Number | Truth | Text | Day | Moment | Nothing:

@@ -7,7 +7,7 @@ its columns with what is public of them, whose rows it has, and what is known of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from sordino.query.typed import Typed
 from sordino.query.types import Type
 
 __all__ = ["PERSON", "Derive", "Field", "Filter", "Join", "LookedUp", "Lookup", "PerPerson", "Relation", "Scan", "UnionAll",
-           "Whose", "Window"]  # fmt: skip
+           "Whose", "Window", "aliases", "mentioned"]  # fmt: skip
 
 PERSON = "u"
 """The column of a relation's SQL that says whose row it is."""
@@ -128,10 +128,10 @@ class Scan:
 
 @dataclass(frozen=True)
 class Filter:
-    """The rows that satisfy a condition."""
+    """The rows that satisfy all conditions."""
 
     rows: Relation
-    condition: exp.Expr
+    conditions: tuple[exp.Expr, ...]
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -160,10 +160,13 @@ class Derive:
 
 @dataclass(frozen=True)
 class Lookup:
-    """Each row with the one row of a public table that has its key, if there is one; a left lookup keeps rows without."""
+    """Each row with the one row of a public table that has its key, if there is one; a left lookup keeps rows without.
+
+    `public` is the Scan of that table, perhaps with conditions on its rows, and beside those of other public tables.
+    """
 
     rows: Relation
-    public: Scan
+    public: Relation
     match: exp.Expr
     fields: tuple[Field, ...]
     kind: Literal["left", "inner"]
@@ -179,24 +182,29 @@ class Join:
     """Pairs of rows of one person, where the condition holds, if there is one.
 
     A `left` join keeps rows without a partner; a `mark` join keeps every row once, and its last field says whether there is
-    one. With `keys` the rows of one side name rows of the other by them; they then belong to the person of the side that
-    `owner` tells, which is the same one. Without, both sides are matched by the person. A `via` join only says whose the
-    rows on the left are.
+    one; a `semi` join is one of which only the rows with a partner are kept, an `anti` join the others. With `keys` the rows
+    of one side name rows of the other by them; they then belong to the person of the side that `owner` tells, which is the
+    same one. Without, both sides are matched by the person. A `via` join only says whose the rows on the left are.
     """
 
     left: Relation
     right: Relation
     fields: tuple[Field, ...]
-    kind: Literal["left", "inner", "mark"]
+    kind: Literal["left", "inner", "mark", "semi", "anti"]
     condition: exp.Expr | None = None
     keys: tuple[tuple[Field, Field], ...] = ()
     owner: Literal["left", "right"] = "left"
     via: bool = False
 
     @property
+    def marks(self) -> bool:
+        """Whether rows on the right are only looked for."""
+        return self.kind in ("mark", "semi", "anti")
+
+    @property
     def whose(self) -> Whose:
         """One person's pairs."""
-        if self.kind == "mark" or self.via:
+        if self.marks or self.via:
             return replace(self.left.whose, every=False)
         return self.left.whose.beside(self.right.whose)
 
@@ -252,3 +260,13 @@ class Window:
 
 
 Relation: TypeAlias = Scan | Filter | Derive | Lookup | Join | PerPerson | UnionAll | Window
+
+
+def aliases(relation: Relation) -> set[str]:
+    """The columns of a relation by alias."""
+    return {field.alias for field in relation.fields}
+
+
+def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
+    """The aliases that expressions mention."""
+    return {found.name for part in parts for found in part.find_all(exp.Column)}

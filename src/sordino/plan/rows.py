@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -22,46 +22,87 @@ from sordino.plan.relations import (
     Scan,
     UnionAll,
     Window,
+    aliases,
+    mentioned,
 )
 from sordino.plan.statement import Values
+from sordino.query import dataset
 from sordino.query.meaning import reading
 from sordino.query.meaning.neutral import LeastOf
 from sordino.query.types import Number, Text
 
-__all__ = ["mentioned", "public_rows", "select_rows"]
+__all__ = ["cleaned_rows", "public_rows", "select_rows"]
 
 
-def mentioned(parts: Iterable[exp.Expr]) -> set[str]:
-    """The aliases that expressions mention."""
-    return {found.name for part in parts for found in part.find_all(exp.Column)}
+def cleaned_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Values], *, owned: bool = True) -> exp.Select:
+    """As `select_rows`; cells that only pass through are cleaned at the end, when fewer rows may be left."""
+    late = _late(relation, {alias for alias in wanted if alias != PERSON})
+    rows = select_rows(relation, wanted, lists, owned=owned, raw=late)
+    with_person = owned and relation.whose.owner == "person"
+    return _select(set(wanted) - late.keys() - {PERSON}, rows, with_person, late) if late else rows
 
 
-def select_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Values], *, owned: bool = True) -> exp.Select:
+def _late(relation: Relation, asked: Collection[str], *, alone: bool = True) -> dict[str, exp.Expr]:
+    """How cells that nothing below reads are cleaned, by alias; `alone` says that no row can be dropped before."""
+    match relation:
+        case Scan(table, fields) if not alone:
+            own = [field for field in fields if field.alias in asked and field.identity is None and field.raw is None]
+            return {
+                field.alias: reading.read(table.columns[field.name], column(field.alias)).sql
+                for field in own
+                if not _is_looked_up(table.columns[field.name])
+            }
+        case Filter(rows, conditions):
+            return _late(rows, set(asked) - mentioned(conditions), alone=False)
+        case Derive(rows, _, values):
+            used = [value for alias, value in values.items() if alias in asked]
+            return _late(rows, set(asked) - values.keys() - mentioned(used), alone=alone)
+        case Lookup(rows, public, match):
+            return _late(rows, set(asked) - aliases(public) - mentioned([match]), alone=False)
+        case Join(left, right, condition=condition, keys=keys, owner=owner):
+            read = {field.alias for pair in keys for field in pair}
+            read |= set() if condition is None else mentioned([condition])
+            # a parent's row stands beside many: it is cleaned before
+            sides = [side for side, name in ((left, "left"), (right, "right")) if not keys or relation.via or name != owner]
+            found = [_late(side, set(asked) & aliases(side) - read, alone=False) for side in sides]
+            return {alias: value for one in found for alias, value in one.items()}
+        case _:
+            return {}
+
+
+def select_rows(
+    relation: Relation,
+    wanted: Collection[str],
+    lists: dict[str, Values],
+    *,
+    owned: bool = True,
+    raw: Collection[str] = (),
+) -> exp.Select:
     """The wanted columns of a relation, with the person unless `owned` says that it is known otherwise.
 
-    `lists` takes in the long public lists that the SELECT reads.
+    `lists` takes in the long public lists that the SELECT reads. Columns in `raw` are not cleaned: nothing below reads them.
     """
     asked = {alias for alias in wanted if alias != PERSON}
     with_person = owned and relation.whose.owner == "person"
     match relation:
         case Scan():
-            return _scan(relation, asked, lists, with_person)
-        case Filter(rows, condition):
-            inner = select_rows(rows, asked | mentioned([condition]), lists, owned=owned)
-            return _select(asked, inner, with_person, where=[condition.copy()])
+            return _scan(relation, asked, lists, with_person, raw)
+        case Filter(rows, conditions):
+            inner = select_rows(rows, asked | mentioned(conditions), lists, owned=owned, raw=raw)
+            return _select(asked, inner, with_person, where=[condition.copy() for condition in conditions])
         case Derive(rows, _, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
-            inner = select_rows(rows, (asked - set(made)) | mentioned(made.values()), lists, owned=owned)
+            inner = select_rows(rows, (asked - set(made)) | mentioned(made.values()), lists, owned=owned, raw=raw)
             return _select(asked - set(made), inner, with_person, made) if made else inner
         case Lookup():
-            return _lookup(relation, asked, lists, owned)
+            return _lookup(relation, asked, lists, owned, raw)
         case Join(via=True) if not owned:
-            return select_rows(relation.left, asked, lists, owned=False)
+            return select_rows(relation.left, asked, lists, owned=False, raw=raw)
         case Join():
-            return _join(relation, asked, lists, with_person)
+            return _join(relation, asked, lists, with_person, raw)
         case PerPerson(rows, _, keys, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
-            inner = select_rows(rows, set(keys) | mentioned(made.values()), lists)
+            inner = cleaned_rows(rows, set(keys) | mentioned(made.values()), lists)
             found = _select(asked - set(made), inner, with_person, made)
             return found.group_by(*(column(name) for name in (PERSON, *keys)), copy=False)
         case UnionAll(parts, _):
@@ -72,7 +113,7 @@ def select_rows(relation: Relation, wanted: Collection[str], lists: dict[str, Va
             return select([exp.Star()], together, "parts")
         case Window(rows, _, values):
             made = {alias: value for alias, value in values.items() if alias in asked}
-            inner = select_rows(rows, (asked - set(made)) | (mentioned(made.values()) - {PERSON}), lists)
+            inner = cleaned_rows(rows, (asked - set(made)) | (mentioned(made.values()) - {PERSON}), lists)
             return _select(asked - set(made), inner, with_person, made) if made else inner
         case _:
             assert_never(relation)
@@ -98,7 +139,7 @@ def _place(alias: str) -> tuple[int, str]:
 
 def _ordered(part: Relation, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
     """A part of a union, with its columns in the one order of all parts."""
-    return _select(asked, select_rows(part, asked, lists), with_person)
+    return _select(asked, cleaned_rows(part, asked, lists), with_person)
 
 
 @dataclass(frozen=True)
@@ -114,7 +155,15 @@ class _Listed:
         return f"list {sha256(repr(self.values).encode()).hexdigest()[:32]}"
 
 
-def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
+def _is_looked_up(declared: dataset.Column) -> bool:
+    """Whether the cells of a column are looked up in a long public list."""
+    values = getattr(declared.type, "values", None)
+    return isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values)
+
+
+def _scan(
+    scan: Scan, asked: Collection[str], lists: dict[str, Values], with_person: bool, raw: Collection[str] = ()
+) -> exp.Select:
     """The cleaned cells of a table; each row finds at most one value in the long lists of its columns."""
     table = scan.table
     items: list[exp.Expr] = []
@@ -128,13 +177,12 @@ def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_per
             items.append(named(column(table.identity_column(field.name), table.name), field.alias))
             continue
         cell, declared = column(field.name, table.name), table.columns[field.name]
-        values = getattr(declared.type, "values", None)
-        if field.raw is not None:
+        if field.raw is not None or field.alias in raw:
             items.append(named(cell, field.alias))
-        elif isinstance(declared.type, Text | Number) and values is not None and reading.is_long(values):
+        elif isinstance(kind := declared.type, Text | Number) and kind.values is not None and _is_looked_up(declared):
             # longer than the table's name, so that it is another one
             beside = f"{field.alias} of {table.name}"
-            joined.append((_Listed(values, reading.raw(declared.type, cell)), beside))
+            joined.append((_Listed(kind.values, reading.raw(kind, cell)), beside))
             items.append(named(column("value", beside), field.alias))
         else:
             items.append(named(reading.read(declared, cell).sql, field.alias))
@@ -147,13 +195,39 @@ def _scan(scan: Scan, asked: Collection[str], lists: dict[str, Values], with_per
     return rows
 
 
-def _lookup(lookup: Lookup, asked: Collection[str], lists: dict[str, Values], owned: bool) -> exp.Select:
-    """Each row beside the wanted columns of a public table."""
-    public, wanted = lookup.public, set(asked) | mentioned([lookup.match])
-    theirs = {field.alias for field in public.fields} & wanted
-    found = public_rows(public, theirs, lists).subquery(identifier("p"), copy=False)
-    inner = select([exp.Star()], select_rows(lookup.rows, wanted - theirs, lists, owned=owned), "q")
+def _lookup(
+    lookup: Lookup,
+    asked: Collection[str],
+    lists: dict[str, Values],
+    owned: bool,
+    raw: Collection[str] = (),
+    *,
+    by_key: bool = False,
+) -> exp.Select:
+    """Each row beside the wanted columns of a public table; `by_key` says that the rows are looked up themselves."""
+    wanted = set(asked) | mentioned([lookup.match])
+    theirs = aliases(lookup.public) & wanted
+    if by_key:
+        rows = _public(lookup.rows, wanted - theirs, lists)
+    else:
+        rows = select_rows(lookup.rows, wanted - theirs, lists, owned=owned, raw=raw)
+    found = _public(lookup.public, theirs, lists).subquery(identifier("p"), copy=False)
+    inner = select([exp.Star()], rows, "q")
     return inner.join(found, on=lookup.match.copy(), join_type=lookup.kind.upper(), copy=False)
+
+
+def _public(public: Relation, wanted: Collection[str], lists: dict[str, Values]) -> exp.Select:
+    """The wanted columns of public rows: one row for each key of the table that they begin with."""
+    match public:
+        case Scan():
+            return public_rows(public, wanted, lists)
+        case Filter(rows, conditions):
+            inner = _public(rows, {*wanted, *mentioned(conditions)}, lists)
+            return _select(wanted, inner, False, where=[condition.copy() for condition in conditions])
+        case Lookup():
+            return _lookup(public, wanted, lists, owned=False, by_key=True)
+        case _:
+            raise AssertionError("no public rows are made otherwise")
 
 
 def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values]) -> exp.Select:
@@ -165,33 +239,36 @@ def public_rows(public: Scan, wanted: Collection[str], lists: dict[str, Values])
     return select([*(column(key) for key in keys), *one], cells, "r", group=keys)
 
 
-def _join(join: Join, asked: Collection[str], lists: dict[str, Values], with_person: bool) -> exp.Select:
+def _join(
+    join: Join, asked: Collection[str], lists: dict[str, Values], with_person: bool, raw: Collection[str]
+) -> exp.Select:
     by_key = bool(join.keys)
     needed = set(asked) | (mentioned([join.condition]) if join.condition is not None else set())
     sides = []
     for relation, ours in ((join.left, 0), (join.right, 1)):
-        own = {field.alias for field in relation.fields} & needed | {pair[ours].alias for pair in join.keys}
+        own = aliases(relation) & needed | {pair[ours].alias for pair in join.keys}
         owns = not by_key or join.owner == ("left", "right")[ours]
-        if join.kind == "mark" and ours:
+        if join.marks and ours:
             keys = [theirs.alias for _, theirs in join.keys] or [PERSON]
-            rows = select(
-                [column(key) for key in keys], select_rows(relation, keys, lists, owned=not by_key), "rows", group=keys
-            )
+            rows = select_rows(relation, keys, lists, owned=not by_key)
+            if join.kind == "mark":
+                rows = select([column(key) for key in keys], rows, "rows", group=keys)
         else:
-            rows = select_rows(relation, own, lists, owned=owns)
+            rows = select_rows(relation, own, lists, owned=owns, raw=raw)
         sides.append(rows)
     left, right = sides
     pairs = [(one.alias, other.alias) for one, other in join.keys] or [(PERSON, PERSON)]
     same = [exp.EQ(this=column(ours, "l"), expression=column(theirs, "r")) for ours, theirs in pairs]
     on = exp.and_(*same, *([] if join.condition is None else [exp.Paren(this=join.condition.copy())]), copy=False)
-    kept = sorted((alias for alias in asked if join.kind != "mark" or alias != join.fields[-1].alias), key=_place)
+    mark = join.fields[-1].alias if join.marks else ""
+    kept = sorted(set(asked) - {mark}, key=_place)
     items: list[exp.Expr] = []
     if with_person:
         items.append(named(column(PERSON, "r" if by_key and join.owner == "right" else "l"), PERSON))
     items += [column(alias) for alias in kept]
-    if join.kind == "mark" and join.fields[-1].alias in asked:
+    if mark in asked:
         there = exp.Not(this=exp.Is(this=column(pairs[0][1], "r"), expression=exp.Null()))
-        items.append(named(there, join.fields[-1].alias))
+        items.append(named(there if join.kind == "mark" else exp.convert(join.kind == "semi"), mark))
     rows = select(items or [named(exp.true(), "c")], left, "l")
-    kind = "INNER" if join.kind == "inner" else "LEFT"
+    kind = "LEFT" if join.kind == "mark" else join.kind.upper()
     return rows.join(right.subquery(identifier("r"), copy=False), on=on, join_type=kind, copy=False)

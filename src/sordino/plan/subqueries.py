@@ -60,10 +60,14 @@ def _windows(names: Names, items: Sequence[tree.Output], fresh: Fresh) -> tuple[
     # keys that are no columns count too: a later join on them would tell rows apart that tie in all others
     cells = [column(field.alias) if field.type is None else field.typed.sql for field in relation.fields
              if field.alias != PERSON]  # fmt: skip
-    for part in wanted:
-        window, limits = _window(part) or (None, None)
-        if window is None:
-            continue
+    windows = [(part, *one) for part in wanted if (one := _window(part)) is not None]
+    if sum(bool(window.order) for _, window, _ in windows) > 1:
+        # one order of equal rows for all windows: which of their numbers stand side by side must not hang on the engine
+        place = fresh()
+        numbered = over_rows(tree.Window("row_number", (), ()), [], [], [(cell, False) for cell in cells], [], None)
+        fields = (*relation.fields, Field("", "", place, hidden=True))
+        relation, cells = Window(relation, fields, {place: numbered.sql}), [column(place)]
+    for part, window, limits in windows:
         if not any(names.is_person(one) for one in window.partition):
             person = relation.whose.who
             rule = "a window looks at the rows of one person only, so that each row stays that person's own"
@@ -136,7 +140,7 @@ def per_person(names: Names, rows: tree.Rows, fresh: Fresh) -> Relation:
         return names.read(leaf)
 
     if rows.having is not None:
-        result = Filter(result, condition(rows.having, read, known).sql)
+        result = Filter(result, (condition(rows.having, read, known).sql,))
     shown: list[Field] = []
     computed: dict[str, exp.Expr] = {}
     for item in rows.items:

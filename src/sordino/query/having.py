@@ -7,10 +7,12 @@ checked it cannot fail: what has no value is NULL, with SQL's three-valued logic
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -89,10 +91,8 @@ def _unknown(place: str, name: str, names: Collection[str]) -> InvalidInput:
 
 def where_true(expression: Expression, columns: Mapping[str, Sequence[Cell]]) -> Index:
     """The places of the rows for which the condition is true, not false nor NULL."""
-    names = list(columns)
-    rows = zip(*columns.values(), strict=True)
-    kept = [i for i, row in enumerate(rows) if evaluate(expression, dict(zip(names, row, strict=True))) is True]
-    return np.array(kept, np.intp)
+    rows = len(next(iter(columns.values()), ()))
+    return np.array([i for i, truth in enumerate(_evaluated(expression, columns, rows)) if truth is True], np.intp)
 
 
 def ordered(columns: Mapping[str, Sequence[Cell]], order: Sequence[Order], rows: int) -> Index:
@@ -117,35 +117,28 @@ def limited(places: Index, limit: int | None, offset: int = 0) -> Index:
 
 def evaluate(expression: Expression, row: Mapping[str, Cell]) -> Cell:
     """The value of a checked expression on one row of the noisy answer."""
+    return _evaluated(expression, {name: [cell] for name, cell in row.items()}, 1)[0]
+
+
+def _evaluated(expression: Expression, columns: Mapping[str, Sequence[Cell]], rows: int) -> list[Cell]:
+    """The values of a checked expression on all rows: call by call, since an answer may have very many."""
     match expression:
         case Column(name=name):
-            return _comparable(row[name])
+            return [_comparable(cell) for cell in columns[name]]
         case Literal(value=value):
-            return _comparable(value)
-        case Call(function="and", arguments=arguments):
-            return _and([_truth(evaluate(a, row)) for a in arguments])
-        case Call(function="or", arguments=arguments):
-            return _not(_and([_not(_truth(evaluate(a, row))) for a in arguments]))
-        case Call(function="is_null", arguments=(argument,)):
-            return evaluate(argument, row) is None
-        case Call(function="coalesce", arguments=arguments):
-            return next((v for v in (evaluate(a, row) for a in arguments) if v is not None), None)
-        case Call(function="in", arguments=(first, *others)):
-            cell = evaluate(first, row)
-            return _not(_and([_not(_compare("=", cell, evaluate(other, row))) for other in others]))
+            return [_comparable(value)] * rows
         case Call(function=function, arguments=arguments):
-            return _apply(function, [evaluate(a, row) for a in arguments])
+            apply = _CALLS.get(function)
+            cells = [_evaluated(argument, columns, rows) for argument in arguments]
+            return [apply(*row) if apply else _apply(function, row) for row in zip(*cells, strict=True)]
         case Case() | Aggregate() | Window() | Member():
-            return None
+            return [None] * rows
         case _:
             assert_never(expression)
 
 
-def _apply(function: str, cells: list[Cell]) -> Cell:
-    if function == "not":
-        return _not(_truth(cells[0]))
-    if function in _COMPARISONS:
-        return _compare(function, cells[0], cells[1])
+def _apply(function: str, cells: Sequence[Cell]) -> Cell:
+    """Arithmetic; NULL where one of the cells is no number."""
     numbers = [c for c in cells if isinstance(c, int | float | Fraction) and not isinstance(c, bool)]
     if len(numbers) < len(cells):
         return None
@@ -180,22 +173,39 @@ def _and(truths: list[bool | None]) -> bool | None:
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 
-def _compare(function: str, a: Cell, b: Cell) -> bool | None:
+def _compare(compared: Callable[[Any, Any], bool], a: Cell, b: Cell) -> bool | None:
     """SQL's comparison; NULL between kinds that do not compare, such as text and numbers."""
-    return None if a is None or b is None or _kind(a) is not _kind(b) else bool(_COMPARISONS[function](a, b))
+    return None if a is None or b is None or _kind(a) is not _kind(b) else bool(compared(a, b))
 
 
 def _kind(cell: Cell) -> type:
+    if type(cell) in (float, int):  # most cells
+        return object
     return next(kind for kind in (bool, str, datetime, object) if isinstance(cell, kind))
+
+
+def _any(*truths: Cell) -> bool | None:
+    return _not(_and([_not(_truth(truth)) for truth in truths]))
+
+
+_CALLS: dict[str, Callable[..., Cell]] = {
+    **{name: partial(_compare, compared) for name, compared in _COMPARISONS.items()},
+    "and": lambda *truths: _and([_truth(truth) for truth in truths]),
+    "or": _any,
+    "not": lambda truth: _not(_truth(truth)),
+    "is_null": lambda cell: cell is None,
+    "coalesce": lambda *cells: next((cell for cell in cells if cell is not None), None),
+    "in": lambda first, *others: _any(*(_compare(operator.eq, first, other) for other in others)),
+}
 
 
 def _round(x: Any, digits: int = 0) -> Any:

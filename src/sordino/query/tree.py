@@ -61,12 +61,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Window:
-    """A function of the rows of one person around a row: those that share `partition`, in an order; True is descending."""
+    """A function of the rows of one person around a row: those that share `partition`, in an order; True is descending.
+
+    With a `frame`, those from so many rows on to so many rows on (-2, 0: two rows before to this one); None is without end.
+    Without, COUNT, SUM and FIRST_VALUE are of the rows up to this one.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
     partition: tuple[Expression, ...]
     order: tuple[tuple[Expression, bool], ...] = ()
+    frame: tuple[int | None, int | None] | None = None
 
 
 @dataclass(frozen=True)

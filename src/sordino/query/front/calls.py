@@ -21,8 +21,8 @@ from sordino.query.front.shapes import LARGEST
 from sordino.query.tree import Aggregate, Call, Case, Expression, Literal, Value
 
 __all__ = ["ARITY", "CASTS", "DATE_PARTS", "DATE_UNITS", "DIFFERENCE_UNITS", "aggregate", "all_of", "between", "call",
-           "check_name", "concatenated", "constant", "count_where", "if_else", "is_arithmetic", "matched", "negated",
-           "nullif", "number", "when_true"]  # fmt: skip
+           "check_name", "concatenated", "constant", "count_where", "frame", "if_else", "is_arithmetic", "matched",
+           "negated", "nullif", "number", "when_true"]  # fmt: skip
 
 _HUGE = 10**308
 _MANY = 1_000_000
@@ -253,6 +253,17 @@ def is_arithmetic(value: Expression) -> bool:
         case Call("+" | "-" | "*" | "/" | "neg", parts):
             return all(map(is_arithmetic, parts))
     return False
+
+
+def frame(rows: object) -> tuple[int | None, int | None] | None:
+    """The rows of a window around a row; None for those up to it, which need not be said."""
+    if rows is None or rows == (None, 0):
+        return None
+    ends = list(rows) if isinstance(rows, tuple) else []
+    if len(ends) != 2 or not all(end is None or (isinstance(end, int) and not isinstance(end, bool)) for end in ends):
+        rule = "the rows of a window are two whole numbers: the first and the last one, counted from the row itself"
+        raise InvalidInput(f"rows={show(rows)}", rule, "Write rows=(-2, 0) for two rows before and this one.")
+    return ends[0], ends[1]
 
 
 def check_name(name: object) -> str:

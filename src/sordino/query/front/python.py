@@ -193,16 +193,22 @@ class Question:
         order_by: str | Sequence[str] = (),
         by: ColumnLike | Sequence[ColumnLike] = (),
         person: str | None = None,
+        rows: tuple[int | None, int | None] | None = None,
         **items: Measure | Over,
     ) -> Question:
-        """Each row with functions of the same person's rows around it, in an order; a minus in front means descending."""
+        """Each row with functions of the same person's rows around it, in an order; a minus in front means descending.
+
+        count, sum and first_value are of the rows up to this one, or of `rows`: (-2, 0) are two before and this one, None
+        is without end.
+        """
         who = Column(calls.check_name(person or self._person()))
         more = [by] if isinstance(by, str | Term) else by
         names = [order_by] if isinstance(order_by, str) else order_by
         order = tuple((Column(calls.check_name(name.removeprefix("-"))), name.startswith("-")) for name in names)
         partition = (who, *(term_tree(one) for one in more))
         shown = tuple(
-            Output(calls.check_name(name), over_tree(name, item, partition, order)) for name, item in items.items()
+            Output(calls.check_name(name), over_tree(name, item, partition, order, calls.frame(rows)))
+            for name, item in items.items()
         )
         return self._step(self._names[0], Rows(self.source, shown, self._where, every=True))
 

@@ -161,8 +161,8 @@ def shape(node: Expression) -> Shape:
             return Shape(("case", len(node.branches), *map(shape, children(node))))
         case Aggregate(function, _, parameter):
             return Shape(("aggregate", function, parameter, *map(shape, children(node))))
-        case Window(function, arguments, partition, order):
-            sizes = len(arguments), len(partition), tuple(down for _, down in order)
+        case Window(function, arguments, partition, order, frame):
+            sizes = len(arguments), len(partition), tuple(down for _, down in order), frame
             return Shape(("window", function, sizes, *map(shape, children(node))))
         case Member(column, rows):
             return Shape(("member", shape(column), rows))

@@ -287,7 +287,7 @@ class Reader:
 
     def _window(self, node: exp.Expression) -> Expression:
         """A function OVER (PARTITION BY ... ORDER BY ...)."""
-        arguments(self.text, node, "this", "partition_by", "order", "over")
+        arguments(self.text, node, "this", "partition_by", "order", "over", "spec")
         function, inner = node.this, Reader(self.text, self.column)
         if type(function) not in _WINDOWS or str(node.args.get("over") or "OVER").upper() != "OVER":
             raise self._refuse(function, _WINDOW_NAMES)
@@ -303,7 +303,31 @@ class Reader:
                 arguments(self.text, one, "this", "desc", "nulls_first")
                 ordered.append((inner._expression(one.this), bool(one.args.get("desc"))))
         partition = tuple(inner._expression(one) for one in node.args.get("partition_by") or ())
-        return Window(name, tuple(inner._expression(part) for part in given), partition, tuple(ordered))
+        frame = self._frame(node.args.get("spec"))
+        return Window(name, tuple(inner._expression(part) for part in given), partition, tuple(ordered), frame)
+
+    def _frame(self, node: exp.Expression | None) -> tuple[int | None, int | None] | None:
+        """ROWS BETWEEN ... AND ... in rows from this one on; None for the one that holds without it."""
+        if node is None:
+            return None
+        arguments(self.text, node, "kind", "start", "start_side", "end", "end_side")
+        if str(node.args.get("kind")).upper() != "ROWS":
+            raise self._refuse(node, ("a frame counts rows", "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."))
+        first, last = (self._frame_end(node, end) for end in ("start", "end"))
+        return None if (first, last) == (None, 0) else (first, last)
+
+    def _frame_end(self, node: exp.Expression, end: str) -> int | None:
+        where, side = node.args.get(end), str(node.args.get(f"{end}_side") or "").upper()
+        if where is None or str(where).upper() == "CURRENT ROW":  # ROWS 2 PRECEDING ends here
+            return 0
+        if str(where).upper() == "UNBOUNDED":
+            if (side == "PRECEDING") == (end == "start"):
+                return None
+            raise self._refuse(node, ("a frame begins before it ends", "Write ROWS BETWEEN UNBOUNDED PRECEDING AND ..."))
+        if not isinstance(where, exp.Literal) or not str(where.this).isdigit():
+            hint = "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."
+            raise self._refuse(node, ("a frame counts whole rows, written out", hint))
+        return int(where.this) * (-1 if side == "PRECEDING" else 1)
 
     def _of_kind(
         self, node: exp.Expression, kind: Kind, level: Fraction | None, parts: list[exp.Expression], inner: Reader

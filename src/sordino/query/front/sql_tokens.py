@@ -278,6 +278,8 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     _check_word(text, tokens, i, word, after, named=named)
     if kind in _GROUPINGS and after is not None and after.token_type == _T.L_PAREN:
         return token
+    if word in _FRAME and _in_frame(tokens, i):
+        return token
     dated = kind in _DATES and after is not None and after.token_type == _T.STRING
     if dated or (kind in _KEYWORDS and not _is_name(kind, word, after)):
         return token
@@ -290,6 +292,27 @@ def _checked(text: str, tokens: list[Token], i: int, *, query: bool) -> Token:
     if kind == wanted:
         return token
     return Token(wanted, token.text, token.line, token.col, token.start, token.end)
+
+
+_FRAME = {"ROWS", "BETWEEN", "AND", "UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT", "ROW"}
+_LONGEST_FRAME = 8
+_NO_VALUE = (_KEYWORDS - {_T.ASC, _T.DESC, _T.END, _T.NULL, _T.TRUE, _T.FALSE}) | (_SYMBOLS - {_T.R_PAREN})
+
+
+def _in_frame(tokens: list[Token], i: int) -> bool:
+    """Whether it is a word of ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, behind what rows are ordered by."""
+    for at in range(i, max(i - _LONGEST_FRAME, 0), -1):
+        if tokens[at].token_type == _T.ROWS:
+            after = tokens[at + 1] if at + 1 < len(tokens) else None
+            begins = after is not None and (
+                after.token_type in (_T.BETWEEN, _T.NUMBER) or after.text.upper() in ("UNBOUNDED", "CURRENT")
+            )
+            return begins and tokens[at - 1].token_type not in _NO_VALUE
+        if tokens[at].token_type == _T.IDENTIFIER:
+            return False
+        if tokens[at].token_type != _T.NUMBER and tokens[at].text.upper() not in _FRAME:
+            return False
+    return False
 
 
 def _is_name(kind: TokenType, word: str, after: Token | None) -> bool:

@@ -154,6 +154,13 @@ _ROWS: tuple[Supported, ...] = (
             "LAG, LEAD, FIRST_VALUE, running COUNT and SUM; ties are broken by all columns",
         ),
         (
+            "the rows around one",
+            "SELECT AVG(three) AS m FROM (SELECT *, SUM(cost) OVER (PARTITION BY patient_id ORDER BY day ROWS BETWEEN "
+            "2 PRECEDING AND CURRENT ROW) AS three FROM visits) AS visits",
+            'question("visits").window(three=so.sum("cost"), order_by="day", rows=(-2, 0)).agg(m=so.mean("three"))',
+            "COUNT, SUM and FIRST_VALUE; so many PRECEDING or FOLLOWING, or UNBOUNDED",
+        ),
+        (
             "rows of several tables",
             "SELECT COUNT(*) AS n FROM (SELECT patient_id, day FROM visits UNION ALL SELECT patient_id, day FROM calls) "
             "AS visits",

@@ -351,15 +351,19 @@ class Over:
 
 
 def over_tree(
-    name: str, item: object, partition: tuple[Expression, ...], order: tuple[tuple[Expression, bool], ...]
+    name: str,
+    item: object,
+    partition: tuple[Expression, ...],
+    order: tuple[tuple[Expression, bool], ...],
+    frame: tuple[int | None, int | None] | None = None,
 ) -> Expression:
     """The window that an item of `Question.window` is; count and sum run along the order."""
     if isinstance(item, Measure) and item.tree.function in ("count", "sum"):
-        return Window(item.tree.function, item.tree.arguments, partition, order)
+        return Window(item.tree.function, item.tree.arguments, partition, order, frame)
     if not isinstance(item, Over):
         rule, hint = "window takes functions of rows in an order", "Write window(order_by='day', k=so.row_number())."
         raise _wrong({name: item}, rule, hint)
-    window = Window(item.function, item.arguments, partition, order)
+    window = Window(item.function, item.arguments, partition, order, frame)
     return calls.call("clamp", window, *item.limits) if item.limits else window
 
 

@@ -77,6 +77,17 @@ _READABLE_DIGITS = 20
 """A number of this many digits is written without exponent."""
 
 
+def frame_ends(frame: tuple[int | None, int | None]) -> tuple[str, str]:
+    """Where a frame begins and ends, in words of SQL."""
+
+    def words(end: int | None, side: str) -> str:
+        if end == 0:
+            return "CURRENT ROW"
+        return f"UNBOUNDED {side}" if end is None else f"{abs(end)} {'PRECEDING' if end < 0 else 'FOLLOWING'}"
+
+    return words(frame[0], "PRECEDING"), words(frame[1], "FOLLOWING")
+
+
 def sql_text(query: Query) -> str:
     """The question in SQL, always in the same words; line breaks only within names and texts that hold them.
 
@@ -156,11 +167,12 @@ class _Writer:
                 return _ATOM, f"{function.upper()}({self._list(parts)})"
             case Aggregate():
                 return _ATOM, self.aggregate(node)
-            case Window(function, arguments, partition, order):
+            case Window(function, arguments, partition, order, frame):
                 over = [f"PARTITION BY {self._list(partition)}"] if partition else []
                 down = (" DESC" if descending else "" for _, descending in order)
                 keys = [self.text(one) + word for (one, _), word in zip(order, down, strict=True)]
                 over += [f"ORDER BY {', '.join(keys)}"] if keys else []
+                over += [f"ROWS BETWEEN {' AND '.join(frame_ends(frame))}"] if frame else []
                 inner = "*" if function == "count" and not arguments else self._list(arguments)
                 return _ATOM, f"{function.upper()}({inner}) OVER ({' '.join(over)})"
             case Call(function, parts):
