@@ -334,7 +334,7 @@ def test_casts_that_may_fail_are_refused() -> None:
 
 
 def test_each_row_is_computed_once() -> None:
-    """A value that is tested and mentioned again, or summed twice, has a subquery of its own; small sums are those of INT."""
+    """What is tested and mentioned again, or summed twice, has a subquery of its own; small sums are those of INT."""
     columns = {**COLUMNS, "far": {"type": "int", "min": 0, "max": 2**21}}
     frame = pa.table({"patient": [1], "age": [1], "cost": [1.0], "ward": ["A"], "city": ["x"], "far": [1]})
     asked = so.Session(so.Dataset(frame, name="visits", unit="patient", max_rows=3, columns=columns, budget={"epsilon": 1}))

@@ -570,13 +570,27 @@ print(engine._session.sql("SELECT SUM(id) AS s FROM RANGE(10)").toArrow().to_pyl
     assert done.stdout.strip() == "[{'s': 45}]"
 
 
-@pytest.mark.slow
-def test_an_executor_that_is_killed_changes_no_integer(tmp_path: Path) -> None:
-    """Two executors in processes of their own; one is killed while the question runs, and Spark does its work again."""
+def _question_of_a_cluster(folder: Path, *deadline: str) -> dict[str, Any]:
+    """What becomes of a question to two executors of which one is killed, or, with a deadline, all again and again."""
     for part in range(4):
         ids = range(50_000 * part, 50_000 * (part + 1))
-        written(tmp_path / "visits", pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}), f"{part}.parquet")
-    script = Path(__file__).with_name("killed_executors.py")
-    done = subprocess.run([sys.executable, str(script), str(tmp_path / "visits")], capture_output=True, timeout=300)
-    told = json.loads(done.stdout.splitlines()[-1])
+        written(folder / "visits", pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}), f"{part}.parquet")
+    command = [sys.executable, str(Path(__file__).with_name("killed_executors.py")), str(folder / "visits"), *deadline]
+    done = subprocess.run(command, capture_output=True, timeout=900)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+@pytest.mark.slow
+def test_an_executor_that_is_killed_changes_no_integer(tmp_path: Path) -> None:
+    """Spark does its work again."""
+    told = _question_of_a_cluster(tmp_path)
     assert told == {"told": [["A", 100_000], ["B", 100_000]], "killed": 1, "status": "answered"}
+
+
+@pytest.mark.slow
+def test_executors_that_are_killed_again_and_again_end_a_question_at_its_deadline(tmp_path: Path) -> None:
+    """Spark waits for new ones without end, as those that die before they begin a task count for no failure."""
+    told = _question_of_a_cluster(tmp_path, "10")
+    assert told["told"] == str(EngineFailed())
+    assert (told["killed"] > 1, told["status"]) == (True, "forfeited")
