@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +32,7 @@ from engines.csv_quotes import QUOTES
 from engines.spark_sessions import connect_server, local_session
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
-from sordino.engines.spark import Spark, sessions
+from sordino.engines.spark import Spark, sessions, sources
 from sordino.engines.spark.dialect import steps
 from sordino.engines.spark.schema import base_tables
 from sordino.engines.spark.sources import sent
@@ -316,6 +317,33 @@ def test_a_stub_of_the_catalog(catalog: Any) -> None:
 def test_a_format_without_its_package_is_refused(kind: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidDeclaration, match=f"reads {kind} by a package"):
         opened(declared(files=written(tmp_path), format=kind))
+
+
+@pytest.mark.parametrize("place", ["s3a://lake/visits", None])
+@pytest.mark.parametrize(("kind", "option"), [("delta", "versionAsOf"), ("iceberg", "snapshot-id")])
+def test_a_format_with_versions_is_read_at_the_current_one(kind: str, option: str, place: str | None) -> None:
+    """A stand-in for a session with the packages, which are not to be had here: what it is asked for, in which words."""
+    lake, (table,) = MagicMock(), declared(table="clinic.visits").tables.values()
+    lake.sql.return_value.collect.return_value = [[7]]
+    for history in (lake.read.format.return_value.load.return_value, lake.table.return_value):
+        history.orderBy.return_value.limit.return_value.collect.return_value = [{"snapshot_id": 7}]
+    path = "`clinic`.`visits`" if place is None else f"{kind}.`{place}`"
+    found = sources._at_version(lake, table, kind, path, place)
+    if place is None:
+        lake.sql.assert_called_with("SELECT * FROM `clinic`.`visits` VERSION AS OF 7")
+        assert found is lake.sql.return_value
+    else:
+        lake.read.format.assert_called_with(kind)
+        lake.read.format.return_value.option.assert_called_once_with(option, "7")
+        lake.read.format.return_value.option.return_value.load.assert_called_once_with(place)
+        assert found is lake.read.format.return_value.option.return_value.load.return_value
+
+
+def test_a_table_without_a_version_is_refused() -> None:
+    lake, (table,) = MagicMock(), declared(table="clinic.visits").tables.values()
+    lake.table.return_value.orderBy.return_value.limit.return_value.collect.return_value = []
+    with pytest.raises(InvalidDeclaration, match="it has no version yet"):
+        sources._at_version(lake, table, "iceberg", "`clinic`.`visits`", None)
 
 
 def test_the_session_of_the_user_is_not_altered(tmp_path: Path) -> None:
