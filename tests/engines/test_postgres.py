@@ -344,9 +344,9 @@ def test_each_row_is_computed_once() -> None:
         return statement.text("postgres")
 
     mean = written("SELECT ward, AVG(cost) AS m, SUM(cost) AS s FROM visits GROUP BY ward")
-    assert (mean.count("FLOOR("), mean.count("OFFSET 0"), mean.count("SUM(CAST(")) == (1, 2, 3)
+    assert (mean.count("FLOOR("), mean.count("OFFSET CAST('0' AS BIGINT)"), mean.count("SUM(CAST(")) == (1, 2, 3)
     assert "SUM(CAST(" not in written("SELECT ward, SUM(far) AS s FROM visits GROUP BY ward").partition("GROUP BY")[0]
-    assert "OFFSET 0" not in written("SELECT COUNT(*) AS n FROM visits")
+    assert "OFFSET" not in written("SELECT COUNT(*) AS n FROM visits")
     asked.close()
 
 
@@ -358,7 +358,7 @@ def test_what_a_condition_guards_is_not_computed_before_it() -> None:
     lines = exp.select(exp.alias_(guarded, "v", quoted=True)).from_("t").subquery("lines")
     total = exp.Sum(this=exp.column("v", quoted=True))
     tree = exp.select(exp.alias_(total, "s", quoted=True)).from_(lines)
-    assert "OFFSET 0" not in write(tree)
+    assert "OFFSET" not in write(tree)
 
 
 def exact(asked: so.Session, query: str, **offer: Any) -> Any:
