@@ -1,7 +1,11 @@
-"""A question to a small cluster of which one executor is killed in the middle; run as a script, prints what became of it."""
+"""A question to a small cluster of which one executor is killed in the middle, or all again and again until a deadline.
+
+Run as a script, it prints what became of the question.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +17,7 @@ from typing import Any
 import pyspark
 
 import sordino as so
+from sordino.engines.spark import Spark
 from sordino.errors import EngineFailed
 
 QUESTION = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -36,7 +41,8 @@ def executors() -> set[int]:
 MARK = f"sordino-killed-{os.getpid()}"
 
 
-def main(files: str) -> None:
+def main(files: str, deadline: float | None) -> None:
+    """Kill one executor, or with a deadline every one that appears."""
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     from pyspark.sql import SparkSession
 
@@ -53,17 +59,20 @@ def main(files: str) -> None:
     declared = so.Dataset(
         "spark", files=files, name="visits", unit="id", max_rows=1, columns=COLUMNS, budget={"epsilon": 10**6}
     )
-    with so.Session(declared, engine=lambda tables: so.engines.spark.Spark(tables, session=spark)) as session:
+    opened = so.Session(declared, engine=lambda tables: Spark(tables, session=spark), deadline=deadline)
+    with opened as session:
         killed: list[int] = []
         done = threading.Event()
 
         def kill() -> None:
             while not done.wait(0.02):
-                if session.progress is not None:
+                if session.progress is not None or killed:
                     for pid in executors():
-                        os.kill(pid, signal.SIGKILL)
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
                         killed.append(pid)
-                        return
+                        if deadline is None:
+                            return
 
         killer = threading.Thread(target=kill)
         killer.start()
@@ -72,14 +81,12 @@ def main(files: str) -> None:
             told: Any = [[row["ward"], round(row["n"])] for row in answer.to_arrow().to_pylist()]
         except EngineFailed as error:
             told = str(error)
+        (payment,) = session.ledger.payments
         done.set()
         killer.join()
-        (payment,) = session.ledger.payments
         print(json.dumps({"told": told, "killed": len(killed), "status": payment.status}))
     spark.stop()
 
 
 if __name__ == "__main__":
-    import sordino.engines.spark
-
-    main(sys.argv[1])
+    main(sys.argv[1], float(sys.argv[2]) if sys.argv[2:] else None)

@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import sordino as so
 from cli.desk import process
@@ -324,14 +325,40 @@ def test_names_that_postgresql_would_cut_stay_apart(admin: Any) -> None:
 
 
 def test_casts_that_may_fail_are_refused() -> None:
-    from sqlglot import exp
-
     with pytest.raises(InvalidInput, match="cannot fail"):
         write(nodes.try_cast(exp.Literal.string("x"), "bigint"))
     with pytest.raises(InvalidInput, match="cannot fail"):
         write(exp.Anonymous(this="PG_SLEEP", expressions=[exp.Literal.number(1)]))
     with pytest.raises(InvalidInput, match="NUL"):
         write(exp.Literal.string("a\0b"))
+
+
+def test_each_row_is_computed_once() -> None:
+    """What is tested and mentioned again, or summed twice, has a subquery of its own; small sums are those of INT."""
+    columns = {**COLUMNS, "far": {"type": "int", "min": 0, "max": 2**21}}
+    frame = pa.table({"patient": [1], "age": [1], "cost": [1.0], "ward": ["A"], "city": ["x"], "far": [1]})
+    asked = so.Session(so.Dataset(frame, name="visits", unit="patient", max_rows=3, columns=columns, budget={"epsilon": 1}))
+
+    def written(query: str) -> str:
+        (statement,) = asked.preview(query, epsilon=1, bias=False).statements
+        return statement.text("postgres")
+
+    mean = written("SELECT ward, AVG(cost) AS m, SUM(cost) AS s FROM visits GROUP BY ward")
+    assert (mean.count("FLOOR("), mean.count("OFFSET CAST('0' AS BIGINT)"), mean.count("SUM(CAST(")) == (1, 2, 3)
+    assert "SUM(CAST(" not in written("SELECT ward, SUM(far) AS s FROM visits GROUP BY ward").partition("GROUP BY")[0]
+    assert "OFFSET" not in written("SELECT COUNT(*) AS n FROM visits")
+    asked.close()
+
+
+def test_what_a_condition_guards_is_not_computed_before_it() -> None:
+    x = exp.column("x", quoted=True)
+    guarded = nodes.case([(exp.Is(this=x.copy(), expression=exp.Null()), nodes.whole(0)),
+                          (exp.LT(this=exp.Ln(this=x.copy()), expression=nodes.whole(1)), nodes.whole(1))],
+                         exp.Floor(this=exp.Ln(this=x.copy())))  # fmt: skip
+    lines = exp.select(exp.alias_(guarded, "v", quoted=True)).from_("t").subquery("lines")
+    total = exp.Sum(this=exp.column("v", quoted=True))
+    tree = exp.select(exp.alias_(total, "s", quoted=True)).from_(lines)
+    assert "OFFSET" not in write(tree)
 
 
 def exact(asked: so.Session, query: str, **offer: Any) -> Any:

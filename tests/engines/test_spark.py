@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +32,7 @@ from engines.csv_quotes import QUOTES
 from engines.spark_sessions import connect_server, local_session
 from sordino.engines.duckdb import DuckDB
 from sordino.engines.engine import Engine
-from sordino.engines.spark import Spark, sessions
+from sordino.engines.spark import Spark, sessions, sources
 from sordino.engines.spark.dialect import steps
 from sordino.engines.spark.schema import base_tables
 from sordino.engines.spark.sources import sent
@@ -318,6 +319,33 @@ def test_a_format_without_its_package_is_refused(kind: str, tmp_path: Path) -> N
         opened(declared(files=written(tmp_path), format=kind))
 
 
+@pytest.mark.parametrize("place", ["s3a://lake/visits", None])
+@pytest.mark.parametrize(("kind", "option"), [("delta", "versionAsOf"), ("iceberg", "snapshot-id")])
+def test_a_format_with_versions_is_read_at_the_current_one(kind: str, option: str, place: str | None) -> None:
+    """A stand-in for a session with the packages, which are not to be had here: what it is asked for, in which words."""
+    lake, (table,) = MagicMock(), declared(table="clinic.visits").tables.values()
+    lake.sql.return_value.collect.return_value = [[7]]
+    for history in (lake.read.format.return_value.load.return_value, lake.table.return_value):
+        history.orderBy.return_value.limit.return_value.collect.return_value = [{"snapshot_id": 7}]
+    path = "`clinic`.`visits`" if place is None else f"{kind}.`{place}`"
+    found = sources._at_version(lake, table, kind, path, place)
+    if place is None:
+        lake.sql.assert_called_with("SELECT * FROM `clinic`.`visits` VERSION AS OF 7")
+        assert found is lake.sql.return_value
+    else:
+        lake.read.format.assert_called_with(kind)
+        lake.read.format.return_value.option.assert_called_once_with(option, "7")
+        lake.read.format.return_value.option.return_value.load.assert_called_once_with(place)
+        assert found is lake.read.format.return_value.option.return_value.load.return_value
+
+
+def test_a_table_without_a_version_is_refused() -> None:
+    lake, (table,) = MagicMock(), declared(table="clinic.visits").tables.values()
+    lake.table.return_value.orderBy.return_value.limit.return_value.collect.return_value = []
+    with pytest.raises(InvalidDeclaration, match="it has no version yet"):
+        sources._at_version(lake, table, "iceberg", "`clinic`.`visits`", None)
+
+
 def test_the_session_of_the_user_is_not_altered(tmp_path: Path) -> None:
     spark = local_session().newSession()
     hostile = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo",
@@ -570,13 +598,27 @@ print(engine._session.sql("SELECT SUM(id) AS s FROM RANGE(10)").toArrow().to_pyl
     assert done.stdout.strip() == "[{'s': 45}]"
 
 
-@pytest.mark.slow
-def test_an_executor_that_is_killed_changes_no_integer(tmp_path: Path) -> None:
-    """Two executors in processes of their own; one is killed while the question runs, and Spark does its work again."""
+def _question_of_a_cluster(folder: Path, *deadline: str) -> dict[str, Any]:
+    """What becomes of a question to two executors of which one is killed, or, with a deadline, all again and again."""
     for part in range(4):
         ids = range(50_000 * part, 50_000 * (part + 1))
-        written(tmp_path / "visits", pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}), f"{part}.parquet")
-    script = Path(__file__).with_name("killed_executors.py")
-    done = subprocess.run([sys.executable, str(script), str(tmp_path / "visits")], capture_output=True, timeout=300)
-    told = json.loads(done.stdout.splitlines()[-1])
+        written(folder / "visits", pa.table({"id": list(ids), "ward": ["A", "B"] * 25_000}), f"{part}.parquet")
+    command = [sys.executable, str(Path(__file__).with_name("killed_executors.py")), str(folder / "visits"), *deadline]
+    done = subprocess.run(command, capture_output=True, timeout=900)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+@pytest.mark.slow
+def test_an_executor_that_is_killed_changes_no_integer(tmp_path: Path) -> None:
+    """Spark does its work again."""
+    told = _question_of_a_cluster(tmp_path)
     assert told == {"told": [["A", 100_000], ["B", 100_000]], "killed": 1, "status": "answered"}
+
+
+@pytest.mark.slow
+def test_executors_that_are_killed_again_and_again_end_a_question_at_its_deadline(tmp_path: Path) -> None:
+    """Spark waits for new ones without end, as those that die before they begin a task count for no failure."""
+    told = _question_of_a_cluster(tmp_path, "10")
+    assert told["told"] == str(EngineFailed())
+    assert (told["killed"] > 1, told["status"]) == (True, "forfeited")

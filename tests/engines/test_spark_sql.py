@@ -19,7 +19,7 @@ from sordino.engines.spark import dialect
 from sordino.engines.spark.letters import LETTERS
 from sordino.engines.spark.sessions import open_session
 from sordino.engines.spark.sources import sent
-from sordino.engines.spark.widths import MOST_ROWS, Widths
+from sordino.engines.widths import MOST_ROWS, Widths
 from sordino.errors import InvalidInput
 from sordino.query.meaning import nodes
 from sordino.query.meaning.neutral import TextList, WideDiv

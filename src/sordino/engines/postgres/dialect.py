@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 from sqlglot import ErrorLevel, UnsupportedError, exp
 from sqlglot.generators.postgres import PostgresGenerator
 
+from sordino.engines.postgres.once import computed_once
+from sordino.engines.widths import Widths
 from sordino.errors import InvalidInput
 from sordino.plan.fragments import GATE
 from sordino.query.meaning.neutral import (
@@ -424,12 +426,20 @@ def _anonymous(writer: Any, node: exp.Anonymous) -> str:
     raise UnsupportedError(f"the function {node.name}")
 
 
+def _sum_of(writer: Any, node: exp.Sum) -> str:
+    """Sums of BIGINT are numeric here, and slow; small terms are summed as INT, whose sums are BIGINT."""
+    term, value = node.this, writer.sql(node.this)
+    small = writer.widths.short(term) and not writer.widths.double(term)
+    return f"SUM(CAST({value} AS INT))" if small else f"SUM({value})"
+
+
 def _called(name: str) -> Callable[[Any, Any], str]:
     """A function whose arguments are the node's own, in order, and whose result is as it is."""
     return lambda writer, node: f"{name}({', '.join(str(writer.sql(part)) for part in (node.this, *node.expressions))})"
 
 
 class _Writer(PostgresGenerator):
+    widths: Widths
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **PostgresGenerator.TRANSFORMS,
         Doubles: _doubles,
@@ -464,6 +474,7 @@ class _Writer(PostgresGenerator):
         exp.MD5: lambda writer, node: f'(MD5({writer.sql(node.this)}) COLLATE "C")',
         exp.Pow: _pow,
         exp.Round: _round,
+        exp.Sum: _sum_of,
         exp.Table: _table,
         exp.TimestampTrunc: _trunc,
         exp.TryCast: _try_cast,
@@ -473,8 +484,11 @@ class _Writer(PostgresGenerator):
 
 def write(tree: exp.Expr, *, pretty: bool = False) -> str:
     """The SQL text of a tree, in one line or for people."""
+    made = _Writer(dialect="postgres", pretty=pretty, unsupported_level=ErrorLevel.RAISE)
     try:
-        return _Writer(dialect="postgres", pretty=pretty, unsupported_level=ErrorLevel.RAISE).generate(tree)
+        tree = computed_once(tree.copy())
+        made.widths = Widths(tree)
+        return str(made.generate(tree, copy=False))
     except UnsupportedError as error:
         rule = f"PostgreSQL has no words for it that cannot fail ({error})"
         raise InvalidInput("this question", rule, "Ask it with other functions.") from None

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from sqlglot import ErrorLevel, Generator, UnsupportedError, exp
 
 from sordino.engines.spark.letters import LETTERS
-from sordino.engines.spark.widths import Widths
+from sordino.engines.widths import Widths
 from sordino.errors import InvalidInput
 from sordino.plan.fragments import GATE
 from sordino.query.meaning import nodes

@@ -299,6 +299,8 @@ def _at_version(session: Any, table: Table, kind: str, path: str, place: str | N
     failed = ""
     try:
         return _at_current_version(session, table, kind, path, place)
+    except InvalidDeclaration:
+        raise
     except Exception as error:
         failed = type(error).__name__
     raise unreadable(table, f"Spark reads {kind} by a package that this session does not seem to have ({failed})")

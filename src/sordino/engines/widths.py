@@ -1,7 +1,7 @@
-"""How far the whole numbers of a statement reach, found from its tree: Spark has no integers of 128 bits.
+"""How far the whole numbers of a statement reach, found from its tree: not every engine has fast integers of 128 bits.
 
-A sum is taken in 64 bits where its terms are so small that MOST_ROWS of them fit, and in DECIMAL(38, 0) elsewhere: the
-tree says how small, as every value is cut to written-out bounds before it is summed. engine.md has the proof.
+A sum is taken in 64 bits where its terms are so small that MOST_ROWS of them fit, and in decimals elsewhere: the tree
+says how small, as every value is cut to written-out bounds before it is summed. spark/engine.md has the proof.
 """
 
 from __future__ import annotations
