@@ -180,7 +180,7 @@ def test_all_combinations_of_bounds(limits: Bounds) -> None:
     assert (
         list(itertools.chain(*(direct(s, queries=2, pairs=3, tightness=tightness, limits=limits) for s in range(2)))) == []
     )
-    found = (many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits) for s in range(100, 103))
+    found = (many(s, queries=4, bases=12, pairs=5, tightness=tightness, limits=limits) for s in range(100, 102))
     assert list(itertools.chain(*found)) == []
     show(tightness)
     assert max(tightness.values()) > 0.5
@@ -409,7 +409,7 @@ OUR_COLUMNS = (
 )
 
 
-@pytest.mark.parametrize("name", first_of(6, OUR_NAMES))
+@pytest.mark.parametrize("name", first_of(2, OUR_NAMES))
 def test_names_of_the_owner_do_not_meet_ours(name: str) -> None:
     """Tables and columns may be called like anything in our own SQL."""
     rows = [(i % 4, "AB"[i % 2], i % 7 - 1) for i in range(30)]

@@ -614,7 +614,7 @@ SINGLE = tuple(range(7))
 @pytest.mark.parametrize(
     ("kind", "cells"),
     [
-        *first_of(2, [("csv", (None,)), ("duckdb", (None, 1)), ("arrow", (None, 0)), ("parquet", (None, 0, 1))]),
+        *first_of(2, [("csv", (None,)), ("duckdb", (None,)), ("arrow", (None, 0)), ("parquet", (None, 0, 1))]),
         *(pytest.param(kind, SINGLE, marks=pytest.mark.slow) for kind in ("arrow", "parquet", "duckdb")),
     ],
     ids=str,

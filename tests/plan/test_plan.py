@@ -447,9 +447,12 @@ def test_dialects_that_no_engine_runs_are_refused() -> None:
 
 
 def test_an_engine_brings_its_dialect() -> None:
-    register("shouting", lambda tree, *, pretty=False: f"{pretty} {write(tree)}".upper())
+    register("shouting", lambda tree, *, pretty=False: write(tree, pretty=pretty).upper())
     try:
-        assert plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("shouting").startswith("TRUE WITH")
+        shouted = plan("SELECT ward, SUM(age) FROM visits GROUP BY ward").sql("shouting")
+        assert shouted.startswith("WITH")
+        assert "\n" in shouted
+        assert shouted.isupper()
     finally:
         dialects._writers.pop("shouting")
 
