@@ -60,7 +60,7 @@ def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coa
     if not 0 < count <= _MOST or not scale <= _LARGEST:
         rule = f"at most {_MOST} numbers of a scale up to {_LARGEST} are drawn at a time"
         raise InvalidInput(f"{count} numbers of scale {float(scale):g}", rule, "Draw fewer, or on a coarser lattice.")
-    key = torch.as_tensor(source.words(4).copy().view(np.int32)).to(device)
+    key = torch.as_tensor(source.words(4).copy().view(np.int32)).to(device, non_blocking=True)
     add = sums is not None
     out = torch.empty(count, dtype=torch.int64 if add else torch.int32, device=device)
     tiles = -(-count // (16 * LANES))
