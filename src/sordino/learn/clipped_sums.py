@@ -209,8 +209,8 @@ class ClippedSums:
 
         def keep(call: Call) -> None:
             for piece in pieces_of(call, trained):
-                is_product = isinstance(piece, Rows) and next(ways, False)
-                pieces.append(kept_for_product(piece, self.per_unit) if is_product else piece)
+                kept = isinstance(piece, Rows) and next(ways, False)
+                pieces.append(kept_for_product(piece, self.per_unit) if isinstance(piece, Rows) and kept else piece)
 
         losses = _passes(self.model, self.layers, self.parameters, loss, keep)
         with torch.no_grad():
