@@ -31,7 +31,7 @@ def collector(model: Any, x: Any, y: Any, clip: float, *, units: int, per_unit: 
 
 
 def losses_of(x: Any, y: Any, used: Any = True) -> Any:
-    return lambda model: torch.where(torch.as_tensor(used), CROSS_ENTROPY(model(x), y), 0.0)
+    return lambda model: torch.where(torch.as_tensor(used, device=y.device), CROSS_ENTROPY(model(x), y), 0.0)
 
 
 def flat(sums: ClippedSums) -> list[int]:

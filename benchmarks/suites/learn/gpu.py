@@ -210,6 +210,7 @@ def noise() -> dict[str, Any]:
         "scale 256": same_as_cpu(Fraction(256), 2**24), "scale 1/3": same_as_cpu(Fraction(1, 3), 2**22),
         "scale 1e6": same_as_cpu(Fraction(10**6), 2**24), "scale 200 with sums": same_as_cpu(Fraction(200), 2**24, 25),
         "a ragged end": same_as_cpu(Fraction(256), 1_000_003),
+        "a scale that float32 does not have": same_as_cpu(Fraction(2**25 - 3, 8), 2**24),
     }  # fmt: skip
     print(json.dumps(facts, indent=1), flush=True)
     speed = {}

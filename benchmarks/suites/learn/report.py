@@ -19,7 +19,8 @@ part, or R². Ours are (epsilon, 1e-6)-private, diffprivlib's of pure epsilon. S
 running total at mu = 1. The GPU is measured by hand: `python -m benchmarks.suites.learn.gpu`, which first checks
 that every number is that of the CPU's sampler. *Private* is a whole step: passes, exact clipped sums, exact noise,
 optimizer. A plain step of the transformer in TF32 is bound by how fast Python launches kernels: on machines of this
-kind 2,500 to 4,300 samples a second were seen, while ours, recorded once, stays at 2,000 to 2,100.
+kind 2,500 to 5,100 samples a second were seen. Ours is recorded once, so that plain steps recorded in the same way
+would leave a lower ratio.
 
 Trainings have the same network, batches, steps and clipping norm (`settings.py`), and the noise that Sordino's
 accountant asks for at that epsilon (delta 1e-5); Opacus also has the noise that its own accountant asks for.

@@ -17,7 +17,7 @@ from typing import Any
 from sordino.errors import InvalidInput
 from sordino.learn.gradient_noise import CLIP_STEPS
 from sordino.learn.layers import Call, Piece, PlainVector, Rows, TokenRows, pieces_of, trainable_layers
-from sordino.learn.products import PRODUCT_STEPS, Product, is_multiplied_out
+from sordino.learn.products import PRODUCT_STEPS, Product, is_multiplied_out, kept_for_product
 from sordino.learn.torch_extra import torch
 
 __all__ = ["ClippedSums", "Shapes", "captured_calls"]
@@ -205,8 +205,12 @@ class ClippedSums:
         """
         trained, pieces = set(self.parameters), list[Piece]()
 
+        ways = iter(self.shapes.products if self.shapes else ())
+
         def keep(call: Call) -> None:
-            pieces.extend(pieces_of(call, trained))
+            for piece in pieces_of(call, trained):
+                kept = isinstance(piece, Rows) and next(ways, False)
+                pieces.append(kept_for_product(piece, self.per_unit) if isinstance(piece, Rows) and kept else piece)
 
         losses = _passes(self.model, self.layers, self.parameters, loss, keep)
         with torch.no_grad():
@@ -241,7 +245,7 @@ class ClippedSums:
 
     def set_gradients(self, noisy: Any, factor: float) -> None:
         """Give each parameter its part of the released sums, times `factor`, as the gradient."""
-        gradient = (noisy.double() * factor).float()
+        gradient = noisy.double().mul_(factor).float()
         parts = gradient.split([parameter.numel() for parameter in self.parameters.values()])
         for parameter, part in zip(self.parameters.values(), parts, strict=True):
             parameter.grad = part.reshape(parameter.shape).to(parameter.dtype)
@@ -298,9 +302,10 @@ class ClippedSums:
         for piece, size in zip(tokens, sizes_out[len(rows) :], strict=False):
             norms.append(self._token_norms(piece, size))
             sizes_into.append(torch.full_like(size, math.sqrt(_size(piece.tokens) * self.per_unit)))
-        for size in sizes_out[len(outs) :]:
-            norms.append(size * (1 + 2.0**-30))
-            sizes_into.append(torch.zeros_like(size))
+        if plain:
+            sizes = torch.stack(sizes_out[len(outs) :])
+            norms += (sizes * (1 + 2.0**-30)).unbind()
+            sizes_into += torch.zeros_like(sizes).unbind()
         units = len(pieces[0].vectors if isinstance(pieces[0], PlainVector) else pieces[0].out) // self.per_unit
         norms += [made.norms(units) for made in products]
         empty = torch.zeros(0, units, dtype=torch.float64, device=device)
@@ -324,7 +329,17 @@ class ClippedSums:
         return scales, sizes_into, norms
 
     def _plain_norms(self, plain: list[PlainVector]) -> list[Any]:
-        return [self._summed(piece.vectors).norm(dim=1) for piece in plain]
+        """For each piece the norms of its units; those of one width are measured together."""
+        widths = dict[int, list[int]]()
+        for place, piece in enumerate(plain):
+            widths.setdefault(piece.vectors.shape[1], []).append(place)
+        found: list[Any] = [None] * len(plain)
+        for places in widths.values():
+            together = torch.cat([plain[place].vectors for place in places])
+            sizes = self._summed(together).norm(dim=1).reshape(len(places), -1)
+            for place, line in zip(places, sizes.unbind(), strict=True):
+                found[place] = line
+        return found
 
     def _summed(self, vectors: Any) -> Any:
         vectors = vectors.double()
@@ -376,16 +391,18 @@ class ClippedSums:
             parts = whole.split([piece.vectors.shape[1] for piece in found.plain])
             for vector, part in zip(found.plain, parts, strict=True):
                 self.sums[id(vector.parameter)] += part.reshape(vector.parameter.shape)
+        coarse = CLIP_STEPS // PRODUCT_STEPS
+        finer = factor / coarse
         for made in found.products:
-            coarse = CLIP_STEPS // PRODUCT_STEPS
-            made.add(self.sums[id(made.piece.parameter)], factor / coarse, coarse)
+            made.add(self.sums[id(made.piece.parameter)], finer, coarse)
 
 
 def _of(piece: Piece, examples: slice) -> Piece:
     """The same for some examples."""
     match piece:
         case Rows():
-            return replace(piece, into=piece.into[examples], out=piece.out[examples])
+            scales = None if piece.scales is None else piece.scales[examples]
+            return replace(piece, into=piece.into[examples], out=piece.out[examples], scales=scales)
         case TokenRows():
             return replace(piece, tokens=piece.tokens[examples], out=piece.out[examples])
         case PlainVector():

@@ -173,9 +173,15 @@ if triton is not None:
             chosen = tl.where(j == other, words[other], chosen)
         return chosen
 
-    @triton.jit(do_not_specialize=["count", "coarse", "scale", "slack"])  # type: ignore[untyped-decorator]
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _scale_of(key) -> Any:  # type: ignore[no-untyped-def]
+        """The scale in float64, whose bits follow the key: numbers that a kernel is called with are float32."""
+        low = tl.load(key + 8).to(tl.int64) & 0xFFFFFFFF
+        return ((tl.load(key + 9).to(tl.int64) << 32) | low).to(tl.float64, bitcast=True)
+
+    @triton.jit(do_not_specialize=["count", "coarse", "slack"])  # type: ignore[untyped-decorator]
     def draw_long(  # type: ignore[no-untyped-def]
-        out, sums, key, places, count, many, open_places, open_words, found, coarse, scale, slack,
+        out, sums, key, places, count, many, open_places, open_words, found, coarse, slack,
         ADD: tl.constexpr, ALL: tl.constexpr, LANES: tl.constexpr,
     ) -> Any:  # fmt: skip
         """Decide by 63 bits in float64; places and words of the others go to `open_places` and `open_words`.
@@ -197,6 +203,7 @@ if triton is not None:
         m = ((high ^ sign).to(tl.int64) << 32) | (low ^ sign.to(tl.uint32, bitcast=True)).to(tl.int64)
         x = m.to(tl.float64) * 1.0842021724855044e-19
         far = tl.maximum(x, 8.881784197001252e-16)
+        scale = _scale_of(key)
         y = _long_magnitude(far) * scale
         doubtful = scale * (2.2737367544323206e-13 + 1.37e-19 / far) + slack
         if ADD:

@@ -60,7 +60,8 @@ def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coa
     if not 0 < count <= _MOST or not scale <= _LARGEST:
         rule = f"at most {_MOST} numbers of a scale up to {_LARGEST} are drawn at a time"
         raise InvalidInput(f"{count} numbers of scale {float(scale):g}", rule, "Draw fewer, or on a coarser lattice.")
-    key = torch.as_tensor(source.words(4).copy().view(np.int32)).to(device)
+    key_and_scale = np.concatenate([source.words(4).view(np.int32), np.array([float(scale)]).view(np.int32)])
+    key = torch.as_tensor(key_and_scale).to(device, non_blocking=True)
     add = sums is not None
     out = torch.empty(count, dtype=torch.int64 if add else torch.int32, device=device)
     tiles = -(-count // (16 * LANES))
@@ -77,7 +78,7 @@ def draw_rounded(scale: Fraction, count: int, device: Any, sums: Any = None, coa
     room = int(most * 2.0**-36 * float_scale) + 65536
     open_places, open_words = (torch.empty(room, dtype=torch.int64, device=device) for _ in range(2))
     draw_long[(-(-most // LANES),)](out, given, key, places, count, found, open_places, open_words, found[1:], coarse,
-                                    float_scale, 2.0**-48, add, not short, LANES)  # fmt: skip
+                                    2.0**-48, add, not short, LANES)  # fmt: skip
     many, left = found.tolist()
     if many > most:  # a chance below 2^-1000: nothing was lost, as the whole is drawn anew
         return draw_rounded(scale, count, device, sums, coarse, source=source)

@@ -1,10 +1,12 @@
-"""A kernel in Triton that multiplies out each unit's matrix of a weight, and either measures it or adds it up, rounded.
+"""Kernels in Triton that multiply out each unit's matrix of a weight, and either measure it or add it up, rounded.
 
 Both are one compiled kernel, and a unit's matrix is made of that unit's numbers alone in a fixed order: so what is measured
-in one launch is, bit for bit, what is added up in the next. It is never written to memory.
+in one launch is, bit for bit, what is added up in the next. It is never written to memory. There is one kernel for
+convolutions and one for layers whose rows are kept in half precision.
 """
 
 # No `from __future__ import annotations`: Triton reads the annotations of its kernels.
+from dataclasses import replace
 from typing import Any
 
 from sordino.learn.layers import Rows
@@ -16,13 +18,21 @@ try:
 except ImportError:  # the module can be looked at without it
     triton = None
 
-__all__ = ["GpuProduct", "line_norms_on_gpu"]
+__all__ = ["GpuProduct", "GpuRowProduct", "in_halves", "line_norms_on_gpu"]
 
 _LINE = 4096
 _FEW_CHANNELS = 16
 _PROGRAMS = 1056
 _FEWEST_UNITS = 8
 _MOST_UNITS = 2**10  # of 2^20 steps each: their sums fit into int32
+_HALF_BITS = 15  # a unit's rows in half precision have at most this norm, so that no entry overflows
+_LARGEST_SHIFT = 120
+_LARGEST_FACTOR = 2.0**100
+_WIDTH = 1024
+_ROW_TILE = 128, 64, 128  # with what follows, as measured on an H200: 264 such programs run there at a time
+_ROW_WARPS, _ROW_STAGES, _ROW_PROGRAMS = 4, 2, 264
+
+_WRITTEN = ["squares", "sums", "factors"]  # where these are must not choose another compiled kernel
 
 if triton is not None:
 
@@ -33,7 +43,9 @@ if triton is not None:
         number = tl.load(numbers + line * width + place, mask=place < width, other=0.0).to(tl.float64)
         tl.store(out + line * tl.num_programs(1) + part, tl.sum(number * number, 0))
 
-    @triton.jit(do_not_specialize=["adding", "units", "portion", "examples", "blocks"])  # type: ignore[untyped-decorator]
+    @triton.jit(  # type: ignore[untyped-decorator]
+        do_not_specialize=["adding", "units", "portion", "examples", "blocks"], do_not_specialize_on_alignment=_WRITTEN
+    )
     def _multiplied_out(  # type: ignore[no-untyped-def]
         squares, sums, factors, into, out, adding, units, portion, examples, blocks,
         LENGTH: tl.constexpr, D: tl.constexpr, C: tl.constexpr, OUT_WIDE: tl.constexpr,
@@ -106,15 +118,81 @@ if triton is not None:
             inside = (o < D)[:, None] & c_inside[None, :]
             tl.atomic_add(sums + (o[:, None] * width + q[None, :]), added.to(tl.int64), mask=inside, sem="relaxed")
 
+    @triton.jit(do_not_specialize=["width", "parts"])  # type: ignore[untyped-decorator]
+    def _halves(  # type: ignore[no-untyped-def]
+        out, lacking, numbers, squares, width, parts, BITS: tl.constexpr, MOST: tl.constexpr, PARTS: tl.constexpr,
+        WIDTH: tl.constexpr,
+    ) -> Any:  # fmt: skip
+        """Numbers of one unit times 2^shift, so that their norm is at most 2^BITS; `lacking` gets 2^-shift."""
+        unit = tl.program_id(0).to(tl.int64)
+        part = tl.arange(0, PARTS)
+        square = tl.sum(tl.load(squares + unit * parts + part, mask=part < parts, other=0.0), 0)
+        exponent = ((square.to(tl.int64, bitcast=True) >> 52) & 2047) - 1023  # the square is below 2^(exponent + 1)
+        shift = tl.minimum(tl.maximum(BITS - ((exponent + 2) >> 1), -MOST), MOST)
+        shift = tl.where(exponent == 1024, 0, shift)
+        factor = ((shift + 127) << 23).to(tl.int32).to(tl.float32, bitcast=True)
+        place = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+        number = tl.load(numbers + unit * width + place, mask=place < width, other=0.0).to(tl.float32)
+        tl.store(out + unit * width + place, (number * factor).to(tl.float16), mask=place < width)
+        if tl.program_id(1) == 0:
+            tl.store(lacking + unit, ((1023 - shift) << 52).to(tl.float64, bitcast=True))
 
-def line_norms_on_gpu(lines: Any) -> Any:
-    """The norm of each line in float64."""
-    lines = lines.contiguous()
+    @triton.jit(  # type: ignore[untyped-decorator]
+        do_not_specialize=["adding", "units", "portion", "length", "coarse"], do_not_specialize_on_alignment=_WRITTEN
+    )
+    def _rows_multiplied_out(  # type: ignore[no-untyped-def]
+        squares, sums, factors, scales, into, out, adding, units, portion, length, coarse,
+        D: tl.constexpr, P: tl.constexpr, BD: tl.constexpr, BP: tl.constexpr, ROWS: tl.constexpr, LARGEST: tl.constexpr,
+    ) -> Any:  # fmt: skip
+        """One tile of D x P numbers, for a portion of units: the sum over rows of gradient (outer) input."""
+        tile = tl.program_id(0)
+        first = tl.program_id(1) * portion
+        last = tl.minimum(first + portion, units)
+        tiles_p: tl.constexpr = (P + BP - 1) // BP
+        o = (tile // tiles_p) * BD + tl.arange(0, BD)
+        q = (tile % tiles_p) * BP + tl.arange(0, BP)
+        steps = (length + ROWS - 1) // ROWS
+        total = tl.zeros((BD, BP), tl.float32)
+        added = tl.zeros((BD, BP), tl.int32)
+        for turn in range((last - first) * steps):
+            unit = first + turn // steps
+            step = turn % steps
+            t = step * ROWS + tl.arange(0, ROWS)
+            row = (unit.to(tl.int64) * length + t)[:, None]
+            inside = (t < length)[:, None]
+            g = tl.load(out + (row * D + o[None, :]), mask=inside & (o < D)[None, :], other=0.0)
+            a = tl.load(into + (row * P + q[None, :]), mask=inside & (q < P)[None, :], other=0.0)
+            total = tl.dot(tl.trans(g), a, total)
+            if step == steps - 1:
+                if adding != 0:
+                    wanted = tl.load(factors + unit) * tl.load(scales + unit)
+                    factor = tl.where(wanted < LARGEST, wanted, 0.0).to(tl.float32)
+                    # below 2^22 this addition rounds to a whole number, which is then in the last bits
+                    whole = (total * factor + 12582912.0).to(tl.int32, bitcast=True) - 0x4B400000
+                    added += tl.where(factor == 0.0, 0, whole)
+                else:
+                    wide = total.to(tl.float64)
+                    square = tl.sum(tl.sum(wide * wide, 1), 0)
+                    tl.store(squares + unit.to(tl.int64) * tl.num_programs(0) + tile, square)
+                total = tl.zeros((BD, BP), tl.float32)
+        if adding != 0:
+            inside = (o < D)[:, None] & (q < P)[None, :]
+            at = sums + (o[:, None] * P + q[None, :])
+            tl.atomic_add(at, added.to(tl.int64) * coarse, mask=inside, sem="relaxed")
+
+
+def _squares_of(lines: Any) -> Any:
+    """Sums of squares of each line's parts, in float64."""
     count, width = lines.shape
     parts = -(-width // _LINE)
     out = torch.empty(count, parts, dtype=torch.float64, device=lines.device)
     _squares[(count, parts)](out, lines, width, _LINE)
-    return out.sum(1).sqrt()
+    return out
+
+
+def line_norms_on_gpu(lines: Any) -> Any:
+    """The norm of each line in float64."""
+    return _squares_of(lines.contiguous()).sum(1).sqrt()
 
 
 def _is_tf32_allowed() -> bool:
@@ -192,3 +270,64 @@ class GpuProduct:
         """Add round(matrix * factor of its unit) to the int64 sums."""
         squares = torch.empty(1, dtype=torch.float64, device=sums.device)
         self._launch(squares, sums, factors.contiguous(), len(factors), adding=True)
+
+
+def _shifted(numbers: Any, units: int) -> tuple[Any, Any]:
+    """Each unit's numbers in half precision, times a power of two of its own; and the power that they lack."""
+    numbers = numbers.contiguous()
+    width = numbers.numel() // units
+    squares = _squares_of(numbers.reshape(units, width))
+    parts = squares.shape[1]
+    halves = torch.empty(numbers.shape, dtype=torch.float16, device=numbers.device)
+    lacking = torch.empty(units, dtype=torch.float64, device=numbers.device)
+    grid = units, -(-width // _WIDTH)
+    most = triton.next_power_of_2(parts)
+    _halves[grid](halves, lacking, numbers, squares, width, parts, _HALF_BITS, _LARGEST_SHIFT, most, _WIDTH)
+    return halves, lacking
+
+
+def in_halves(piece: Rows, per_unit: int) -> Rows:
+    """The same with its rows in half precision, whose numbers have 11 bits as those of tensor cores have."""
+    units = len(piece.into) // per_unit
+    (into, first), (out, second) = (_shifted(some, units) for some in (piece.into, piece.out))
+    scales = first * second
+    if per_unit > 1:
+        scales = scales.repeat_interleave(per_unit)
+    return replace(piece, into=into, out=out, scales=scales)
+
+
+class GpuRowProduct:
+    """A layer's rows in half precision, for their kernel."""
+
+    def __init__(self, piece: Rows) -> None:
+        self._piece = piece
+        bd, bp, rows = _ROW_TILE
+        self._tiles = -(-piece.height // bd) * -(-piece.width // bp)
+        self._constants = piece.height, piece.width, bd, bp, rows, _LARGEST_FACTOR
+
+    def _scales(self, units: int) -> Any:
+        return self._piece.scales[:: len(self._piece.scales) // units].contiguous()
+
+    def _launch(self, squares: Any, sums: Any, factors: Any, scales: Any, coarse: int, *, adding: bool) -> None:
+        units = len(scales)
+        portions = max(1, min(_ROW_PROGRAMS // self._tiles, units // _FEWEST_UNITS))
+        portion = min(-(-units // portions), _MOST_UNITS)
+        grid = self._tiles, -(-units // portion)
+        length = len(self._piece.into) // units * self._piece.length
+        _rows_multiplied_out[grid](
+            squares, sums, factors, scales, self._piece.into, self._piece.out, int(adding), units, portion, length,
+            coarse, *self._constants, num_warps=_ROW_WARPS, num_stages=_ROW_STAGES,
+        )  # fmt: skip
+
+    def norms(self, units: int) -> Any:
+        """The norm of each unit's matrix, in float64."""
+        scales = self._scales(units)
+        squares = torch.empty(units, self._tiles, dtype=torch.float64, device=scales.device)
+        sums = torch.empty(1, dtype=torch.int64, device=scales.device)
+        self._launch(squares, sums, scales, scales, 0, adding=False)
+        return squares.sum(1).sqrt() * scales
+
+    def add(self, sums: Any, factors: Any, coarse: int) -> None:
+        """Add `coarse` times round(matrix * factor of its unit) to the int64 sums; nothing where float32 is too small."""
+        squares = torch.empty(1, dtype=torch.float64, device=sums.device)
+        self._launch(squares, sums, factors.contiguous(), self._scales(len(factors)), coarse, adding=True)

@@ -87,6 +87,8 @@ class Rows:
     shaped: Callable[[Any], Any]
     patches: Patches | None = None
     """The same rows by address, for convolutions."""
+    scales: Any = None
+    """For each example, where `into` and `out` are in half precision: a power of two that their products lack."""
 
     @property
     def width(self) -> int:

@@ -12,13 +12,14 @@ from typing import Any
 from sordino.learn.layers import Rows
 from sordino.learn.torch_extra import torch
 
-__all__ = ["PRODUCT_STEPS", "Product", "is_multiplied_out"]
+__all__ = ["PRODUCT_STEPS", "Product", "is_multiplied_out", "kept_for_product"]
 
 PRODUCT_STEPS = 2**20
 """The clipping norm in steps of the lattice of products: coarser than that of sums, so that float32 adds a few exactly."""
 
 _AT_ONCE = 2**24 // PRODUCT_STEPS
 _LEAST_SQUARED = 2.0**-60
+_FEWEST_ROWS = 16
 
 
 def is_multiplied_out(piece: Rows, per_unit: int) -> bool:
@@ -27,13 +28,31 @@ def is_multiplied_out(piece: Rows, per_unit: int) -> bool:
     if length == 1:
         return False
     if piece.out.device.type == "cuda":
-        return piece.patches is not None
+        in_halves = length >= _FEWEST_ROWS and piece.out.dtype == torch.float32 and _is_tf32_allowed()
+        return piece.patches is not None or in_halves
     rows = 10 * length * (piece.width + piece.height) * (length + 30)
     return length >= 12 or rows >= piece.width * piece.height * (35 - 3 * length)
 
 
+def _is_tf32_allowed() -> bool:
+    """Whether the user lets PyTorch multiply matrices with 11 bits."""
+    try:
+        return bool(torch.backends.cuda.matmul.allow_tf32)
+    except RuntimeError:  # it was set by the newer name
+        return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
+
+
+def kept_for_product(piece: Rows, per_unit: int) -> Rows:
+    """What is kept of rows whose matrices are made: on a GPU those of Linear layers, in half precision."""
+    if piece.out.device.type != "cuda" or piece.patches is not None:
+        return piece
+    from sordino.learn.gpu_products import in_halves
+
+    return in_halves(piece, per_unit)
+
+
 def _by_kernel(piece: Rows) -> bool:
-    return piece.out.device.type == "cuda" and piece.groups == 1 and piece.patches is not None
+    return piece.scales is not None or (piece.out.device.type == "cuda" and piece.groups == 1 and piece.patches is not None)
 
 
 class Product:
@@ -43,9 +62,9 @@ class Product:
         self.piece = piece
         self._kernel: Any = None
         if _by_kernel(piece):
-            from sordino.learn.gpu_products import GpuProduct
+            from sordino.learn.gpu_products import GpuProduct, GpuRowProduct
 
-            self._kernel = GpuProduct(piece)
+            self._kernel = GpuProduct(piece) if piece.scales is None else GpuRowProduct(piece)
             return
         into, out = by_unit(piece.into_rows(piece.into)), by_unit(piece.out_rows(piece.out))
         self._made = (out.transpose(2, 3) @ into).float()
@@ -66,6 +85,9 @@ class Product:
     def add(self, total: Any, factor: Any, scale: int) -> None:
         """Add `scale` times round(matrix * factor of its unit) to the int64 `total`; zero where the factor is."""
         piece = self.piece
+        if piece.scales is not None:
+            self._kernel.add(total, factor, scale)
+            return
         shape = piece.groups, piece.height, piece.width
         if self._kernel is not None:
             sums = torch.zeros(shape, dtype=torch.int64, device=total.device)
