@@ -758,7 +758,8 @@ def test_optimizers_that_look_at_cells_are_off() -> None:
     ((off,),) = engine._connection.execute("SELECT current_setting('disabled_optimizers')").fetchall()
     known = {row[0] for row in engine._connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()}
     assert set(database._UNUSED_OPTIMIZERS) <= known
-    assert set(off.split(",")) >= {"statistics_propagation", "filter_pushdown", "row_group_pruner", "late_materialization"}
+    by_statistics = {"statistics_propagation", "row_group_pruner", "late_materialization", "partitioned_execution"}
+    assert set(off.split(",")) >= {*by_statistics, "filter_pushdown"}
     engine.close()
 
 

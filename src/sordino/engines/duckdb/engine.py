@@ -36,11 +36,12 @@ _UNUSED_OPTIMIZERS = (
     "statistics_propagation", "row_group_pruner", "filter_pushdown", "cte_filter_pusher", "join_filter_pushdown",
     "late_materialization", "compressed_materialization", "partial_aggregate_pushdown", "scalar_fn_pushdown",
     "type_pushdown", "regex_range", "filter_pullup", "empty_result_pullup", "reorder_filter",
-    "join_order",
+    "join_order", "partitioned_execution",
 )  # fmt: skip
 """They look at statistics of cells that are not cleaned yet, or move work before the cleaning: a function could fail that
 never would on what the question gives it. `join_order` loses conditions that are NULL for every row where the others are
-off, and what it does hangs on the sizes of tables. The time of an answer still tells something (docs/promises.md)."""
+off, and what it does hangs on the sizes of tables; `partitioned_execution` splits work by statistics. The time of an
+answer still tells something (docs/promises.md)."""
 
 _SETTINGS = (
     # In this order: progress is known only with the bar on, and the bar itself would write to terminals and pipes.
