@@ -425,8 +425,9 @@ def whole_multiples(numbers: Any, factor: Any, dtype: Any) -> Any:
 
         return whole_multiples_on_gpu(numbers, factor, dtype)
     shape = (-1, *[1] * (numbers.dim() - 1))
-    rounded = (numbers * factor.reshape(shape)).round_()
-    dropped = factor == 0
+    lines = factor.reshape(shape)
+    rounded = (numbers.double() * lines).round_()
+    dropped = lines == 0
     if bool(dropped.any()):
-        rounded[dropped] = 0.0
+        rounded.masked_fill_(dropped, 0.0)
     return rounded.to(dtype)
