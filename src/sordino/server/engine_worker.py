@@ -48,6 +48,8 @@ __all__ = ["EngineWorker", "hollow", "main", "opener"]
 _MOST_UNREAD = 10_000
 _LOOK = 0.0437
 """Seconds between looks at the slot that runs: no round part of a slot, so that no tick is always beside one."""
+_TURN = 0.0005
+"""Seconds after which a thread that works lets another one go on: replies leave at their tick, whatever begins there."""
 _FAREWELL = 2.0
 """Seconds for replies whose ticks come when the process is ending; later ones are asked for again."""
 _FAILED = 70
@@ -401,6 +403,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"sordino: dataset {name}: {error}", file=sys.stderr)
         return _FAILED
     signal.signal(signal.SIGTERM, lambda *_: worker.end())
+    sys.setswitchinterval(_TURN)
     print(f"sordino: dataset {name} is open", file=sys.stderr)
     return worker.run()
 
