@@ -81,6 +81,7 @@ def linear(
     return Estimates(value, value - error, value + error)
 
 
+@lru_cache(maxsize=4096, typed=True)  # questions of one declaration at one price share theirs
 def linear_error(weights: tuple[Fraction, ...], noise: Noise, confidence: Number) -> float:
     """The half-width of `linear`."""
     return float(noise.half_width([[float(w) for w in weights]], confidence)[0])
@@ -166,6 +167,7 @@ def deviation(noisy: Sums, span: Span, noise: Noise, confidence: Number, *, samp
     return variance(noisy, span, noise, confidence, sample=sample).mapped(np.sqrt)
 
 
+@lru_cache(maxsize=4096, typed=True)
 def mean_error(
     span: Span, noise: Noise, rows: float, confidence: Number, *, position: float | None = None, degree: int = 1
 ) -> float:
